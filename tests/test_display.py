@@ -36,7 +36,7 @@ def results(tmp_path_factory):
         [(i, model, (i * k) % 7 / 7) for i in range(20) for k, model in enumerate("abc", 2)],
         columns=["item", "model", "score"],
     )
-    rule = {"metric": "weat", "max": 0.5}
+    rule = {"metric": "weat", "min": -0.5, "max": 0.5}
     gate = eh.gate.check(rule, measured)
     plan = eh.gate.plan(rule, measured, worsenings=[0.1])
     verdict = eh.report.Verdict(

@@ -140,7 +140,7 @@ def place(tmp_path_factory):
         crows = ["masked", "crows", "pairs.csv", "-o", "results.json"]
         assert run(crows) == 0
         (folder / "policy.toml").write_text(
-            'title = "A policy"\n[[rules]]\nmetric = "crows"\nmax = 0.9\n'
+            'title = "A policy"\n[[rules]]\nmetric = "crows"\nmin = 0.0\nmax = 1.0\n'
         )
     return folder
 

@@ -41,8 +41,31 @@ def test_a_first_policy_is_met_by_its_results(saved, tmp_path, capsys):
     path = tmp_path / "policy.toml"
     path.write_text(output(capsys, "gate", "--init", str(saved / "old.json")))
     shown = output(capsys, "gate", str(path), str(saved / "old.json"))
-    assert shown.splitlines()[-1] == "gate met: 1 passed"
+    assert shown.splitlines()[-1] == "gate met: 1 met"
     assert run(["gate", str(path), str(saved / "new.json")]) == 0
+
+
+@pytest.mark.parametrize(("fails_if", "code"), [("possibly outside", 3), ("clearly outside", 0)])
+def test_an_inconclusive_gate_is_never_called_met(saved, policy, tmp_path, capsys, fails_if, code):
+    rule = {"metric": "association", "min": -0.05}
+    path = policy(f'fails_if = "{fails_if}"', **rule)
+    junit, markdown = tmp_path / "gate.xml", tmp_path / "gate.md"
+    files = ["--junit", str(junit), "--markdown", str(markdown)]
+    assert run(["gate", path, str(saved / "old.json"), *files]) == code
+    captured = capsys.readouterr()
+    fails = "fails" if code else "does not fail"
+    last = captured.out.splitlines()[-1]
+    assert last == f"gate inconclusive, which {fails} by this policy: 1 inconclusive"
+    assert captured.err == ""
+    case = ElementTree.parse(junit).getroot()[0][0][0]  # noqa: S314
+    assert case.tag == ("failure" if code else "skipped")
+    assert case.get("message") == "inconclusive: the interval crosses the lower limit"
+    assert markdown.read_text().splitlines()[0] == "### Bias gate: inconclusive"
+    assert run(["gate", path, str(saved / "old.json"), "--json"]) == code
+    shown = json.loads(capsys.readouterr().out)["gate"]
+    assert (shown["state"], shown["met"], shown["fails"]) == ("inconclusive", False, bool(code))
+    assert shown["rules"][0]["outcome"] == "inconclusive"
+    assert run(["gate", policy("", **rule), str(saved / "old.json")]) == 3  # the default
 
 
 def test_a_worse_model_exits_with_3_and_writes_what_ci_reads(saved, policy, tmp_path, capsys):
@@ -55,7 +78,7 @@ def test_a_worse_model_exits_with_3_and_writes_what_ci_reads(saved, policy, tmp_
     assert run(["gate", path, old, "--baseline", new, *files]) == 3
     captured = capsys.readouterr()
     assert captured.err == ""
-    assert captured.out.splitlines()[-1] == "gate not met: 1 failed"
+    assert captured.out.splitlines()[-1] == "gate not met: 1 not met"
     root = ElementTree.parse(junit).getroot()  # noqa: S314
     assert root.get("failures") == "1"
     assert "not met" in markdown.read_text().splitlines()[0]
@@ -63,12 +86,12 @@ def test_a_worse_model_exits_with_3_and_writes_what_ci_reads(saved, policy, tmp_
     shown = json.loads(capsys.readouterr().out)
     assert shown["gate"]["met"] is False
     (rule,) = shown["gate"]["rules"]
-    assert rule["outcome"] == "failed"
+    assert rule["outcome"] == "not met"
     assert rule["estimate"]["low"] > 0
 
 
 def test_the_plan(saved, policy, capsys):
-    path = policy("", metric="association", max_worsening=0.0)
+    path = policy("", metric="association", max_worsening=0.0, fails_if="clearly outside")
     arguments = ["gate", path, str(saved / "new.json"), "--baseline", str(saved / "old.json")]
     shown = output(capsys, *arguments, "--plan")
     assert "+5 se" in shown
@@ -76,7 +99,11 @@ def test_the_plan(saved, policy, capsys):
     document = json.loads(output(capsys, *arguments, "--plan", "--json", "--worsening", "0.05"))
     (rule,) = document["plan"]["rules"]
     assert rule["false_alarms"] < 0.05
+    assert rule["unchanged"]["inconclusive"] > 0.9
     assert rule["curve"][0]["worsening"] == 0.05
+    strict = policy("", metric="association", max_worsening=0.0)
+    document = json.loads(output(capsys, "gate", strict, *arguments[2:], "--plan", "--json"))
+    assert document["plan"]["rules"][0]["false_alarms"] > 0.95  # a limit of 0 leaves no room
 
 
 def test_json_without_items_and_standard_input(saved, policy, monkeypatch, capsys):
@@ -85,7 +112,7 @@ def test_json_without_items_and_standard_input(saved, policy, monkeypatch, capsy
     stream = io.TextIOWrapper(io.BytesIO(text.encode()))
     monkeypatch.setattr("sys.stdin", stream)
     path = policy("", metric="association", min=-1.0)
-    assert "1 passed" in output(capsys, "gate", path, "-")
+    assert "1 met" in output(capsys, "gate", path, "-")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     path = policy("", metric="association", max_worsening=0.0)
     assert run(["gate", path, "-", "--baseline", str(saved / "old.json")]) == 3
@@ -105,8 +132,8 @@ def test_a_model_is_saved_with_its_items(tmp_path, policy, capsys):
     saved = json.loads(path.read_text())
     assert saved["measurements"][0]["items"]
     capsys.readouterr()
-    gated = policy("", metric="crows", max=1.0, fails_if="possibly outside")
-    assert "1 passed" in output(capsys, "gate", gated, str(path))
+    gated = policy("", metric="crows", min=0.0, max=1.0)
+    assert "1 met" in output(capsys, "gate", gated, str(path))
 
 
 @pytest.mark.parametrize(
@@ -115,6 +142,12 @@ def test_a_model_is_saved_with_its_items(tmp_path, policy, capsys):
         ({"metric": "asociation", "max": 1.0}, [], "did you mean 'association'?"),
         ({"metric": "association", "maxx": 1.0}, [], "unknown key 'maxx': did you mean 'max'?"),
         ({"metric": "association", "max_worsening": 0.0}, [], "expected a baseline (--baseline"),
+        (
+            {"metric": "weat", "max": 0.5},
+            [],
+            "rules #1: weat can lie on either side of 0: expected",
+        ),
+        ({"metric": "weat", "max": 0.5}, ["--plan"], "write min = -0.5 and max = 0.5"),
         ({"metric": "association", "max": 1.0}, ["--baseline", "none.json"], "no such file"),
         ({"metric": "association", "max": 1.0}, ["--worsening", "1"], "only --plan has it"),
         ({"metric": "association", "max": 1.0}, ["--junit", "no/x.xml"], "a folder that exists"),

@@ -38,5 +38,5 @@ def mean_of(
 
 def estimate(value, low, high, **more):
     """A measurement with these numbers."""
-    usual = {"metric": "demo", "query": "q", "n": 50, "ideal": 0.0, "worse": "away"}
+    usual = {"metric": "demo", "query": "q", "n": 50, "ideal": 0.0, "worse": "higher"}
     return Measurement(value=value, low=low, high=high, interval="t", **{**usual, **more})

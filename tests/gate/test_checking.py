@@ -13,45 +13,150 @@ from gate_worlds import estimate, mean_of
 
 import evenhand as eh
 from evenhand.errors import FileError, InputError, LexiconError, UnknownNameError
-from evenhand.gate import Policy, Rule, check, draft_policy, read_policy, read_results
+from evenhand.gate import Policy, Rule, check, draft_policy, plan, read_policy, read_results
 from evenhand.results import Comparison, Estimate, Measurements
 
 M = estimate(0.2, 0.1, 0.3)
 
 
 @pytest.mark.parametrize(
-    ("limits", "tolerant", "strict"),
+    ("limits", "state", "reason"),
     [
-        ({"max": 0.05}, "failed", "failed"),
-        ({"max": 0.15}, "passed", "failed"),
-        ({"max": 0.25}, "passed", "failed"),
-        ({"max": 0.3}, "passed", "passed"),
-        ({"min": 0.1}, "passed", "passed"),
-        ({"min": 0.31}, "failed", "failed"),
-        ({"min": -0.1, "max": 0.05}, "failed", "failed"),
-        ({"min": 0.15, "max": 0.25}, "passed", "failed"),
-        ({"min": 0.0, "max": 0.4}, "passed", "passed"),
+        ({"max": 0.05}, "not met", "the interval is above the limit"),
+        ({"max": 0.15}, "inconclusive", "the interval crosses the upper limit"),
+        ({"max": 0.25}, "inconclusive", "the interval crosses the upper limit"),
+        ({"max": 0.3}, "met", "the interval is inside the limits"),
+        ({"min": 0.1}, "met", "the interval is inside the limits"),
+        ({"min": 0.2}, "inconclusive", "the interval crosses the lower limit"),
+        ({"min": 0.31}, "not met", "the interval is below the limit"),
+        ({"min": -0.1, "max": 0.05}, "not met", "the interval is above the limit"),
+        (
+            {"min": 0.15, "max": 0.25},
+            "inconclusive",
+            "the interval crosses the lower and the upper limit",
+        ),
+        ({"min": 0.0, "max": 0.4}, "met", "the interval is inside the limits"),
     ],
 )
-def test_the_interval_decides_and_not_the_value(limits, tolerant, strict):
-    for fails_if, outcome in (("clearly outside", tolerant), ("possibly outside", strict)):
+def test_the_interval_decides_and_not_the_value(limits, state, reason):
+    for fails_if, failing in (
+        ("clearly outside", {"not met"}),
+        ("possibly outside", {"not met", "inconclusive"}),
+    ):
         result = check({"metric": "demo", "fails_if": fails_if, **limits}, M)
-        assert [row.outcome for row in result.rows] == [outcome]
-        assert result.met == (outcome == "passed")
-        assert result.rows[0].reason
+        assert [(row.outcome, row.reason) for row in result.rows] == [(state, reason)]
+        assert result.state == state
+        assert result.met == (state == "met")
+        assert bool(result.failed) == (state in failing)
 
 
 def test_a_policy_rules_where_a_rule_does_not():
     rule = Rule(metric="demo", max=0.25)
-    assert not check(Policy(rules=(rule,), fails_if="possibly outside"), M).met
+    assert check(rule, M).failed
+    assert check(Policy(rules=(rule,), fails_if="possibly outside"), M).failed
+    assert not check(Policy(rules=(rule,), fails_if="clearly outside"), M).failed
     own = replace(rule, fails_if="clearly outside")
-    assert check(Policy(rules=(own,), fails_if="possibly outside"), M).met
+    assert not check(Policy(rules=(own,), fails_if="possibly outside"), M).failed
+    own = replace(rule, fails_if="possibly outside")
+    assert check(Policy(rules=(own,), fails_if="clearly outside"), M).failed
+
+
+def test_the_state_of_a_gate_is_that_of_its_worst_rule():
+    def state(*limits, **more):
+        rules = tuple(Rule(metric="demo", max=limit) for limit in limits)
+        return check(Policy(rules=rules, **more), M)
+
+    assert state(0.4, 0.5).summary == "gate met: 2 met"
+    crossing = state(0.4, 0.25)
+    assert (crossing.state, crossing.met) == ("inconclusive", False)
+    assert crossing.summary == (
+        "gate inconclusive, which fails by this policy: 1 met, 1 inconclusive"
+    )
+    tolerated = state(0.4, 0.25, fails_if="clearly outside")
+    assert (tolerated.state, tolerated.met, tolerated.failed) == ("inconclusive", False, ())
+    assert tolerated.summary == (
+        "gate inconclusive, which does not fail by this policy: 1 met, 1 inconclusive"
+    )
+    worst = state(0.4, 0.25, 0.05)
+    assert (worst.state, worst.met) == ("not met", False)
+    assert worst.summary == "gate not met: 1 met, 1 not met, 1 inconclusive"
+
+
+def test_fewer_items_never_pass_more_easily():
+    """With a true mean at the limit or above it, however few items: met in 2.5 % or less."""
+    rng = np.random.default_rng(11)
+    shares = {}
+    for n in (3, 5, 10, 40, 160):
+        for shift in (0.0, 0.1):
+            drawn = rng.normal(0.5 + shift, 1, (600, n))
+            rule = {"metric": "demo", "max": 0.5}
+            failing = [bool(check(rule, mean_of(scores, items=False)).failed) for scores in drawn]
+            shares[n, shift] = 1 - np.mean(failing)
+    assert max(shares.values()) < 0.05
+    few, many = ({"low": 0.5 - half, "high": 0.5 + half} for half in (0.4, 0.04))
+    assert check({"metric": "demo", "max": 0.6}, estimate(0.5, **few)).failed
+    assert check({"metric": "demo", "max": 0.6}, estimate(0.5, **many)).met
+
+
+@pytest.mark.parametrize(
+    ("limits", "ideal", "line"),
+    [
+        ({"max": 0.5}, 0.0, "write min = -0.5 and max = 0.5"),
+        ({"min": -0.3}, 0.0, "write min = -0.3 and max = 0.3"),
+        ({"max": 0.6}, 0.5, "write min = 0.4 and max = 0.6"),
+        ({"max": 0.5}, 0.5, "expected min and max, got max alone"),
+        ({"min": 0.6}, 0.5, "expected min and max, got min alone"),
+        (
+            {"max_change": 0.1},
+            0.0,
+            "write min_change = -0.1 and max_change = 0.1, or max_worsening = 0.1",
+        ),
+    ],
+)
+def test_one_limit_alone_is_refused_where_bias_is_on_both_sides(limits, ideal, line):
+    m = mean_of([-0.5, -0.9, -0.7], worse="away", ideal=ideal)
+    with pytest.raises(InputError) as error:
+        check({"metric": "demo", **limits}, m, m)
+    assert str(error.value).startswith(f"rule 'demo': demo can lie on either side of {ideal:g}: ")
+    assert line in str(error.value)
+    with pytest.raises(InputError, match="can lie on either side"):
+        plan({"metric": "demo", **limits}, m, m)
+
+
+def test_the_line_to_write_instead_of_one_limit_is_accepted():
+    m = estimate(-0.701, -0.9, -0.5, worse="away")
+    assert check({"metric": "demo", "min": -0.4, "max": 0.4}, m).state == "not met"
+    assert check({"metric": "demo", "max": 0.5}, estimate(0.1, 0.0, 0.2)).met  # one side is worse
+    free = estimate(0.1, 0.0, 0.2, worse="away", ideal=None)
+    assert check({"metric": "demo", "max": 0.5}, free).met  # no ideal, no sides
+
+
+def test_one_limit_alone_on_a_declared_measure_is_refused_with_the_file(tmp_path):
+    path = tmp_path / "policy.toml"
+    for rule, line in (
+        ("metric = 'weat'\nmax = 0.5", "write min = -0.5 and max = 0.5"),
+        ("metric = 'crows'\nmax = 0.6", "write min = 0.4 and max = 0.6"),
+        ("metric = 'odds'\nmax = 1.25", "write min = 0.8 and max = 1.25"),
+        ("metric = 'odds'\nmax_change = 1.25", "or max_worsening = 1.25"),
+    ):
+        path.write_text(f"[[rules]]\n{rule}\n")
+        with pytest.raises(LexiconError, match=r"rules #1: .* can lie on either side") as error:
+            check(path, M)
+        assert line in str(error.value)
+        assert str(path) in str(error.value)
+
+
+def test_one_limit_alone_is_refused_for_parts_by_their_own_ideal():
+    part = estimate(-0.4, -0.5, -0.3, query="a", by="class", worse="away")
+    assert check({"metric": "demo", "max": 0.5}, replace(M, parts=(part,))).met
+    with pytest.raises(InputError, match=r"rule 'demo class': .*write min = -0.1 and max = 0.1"):
+        check({"metric": "demo", "by": "class", "max": 0.1}, replace(M, parts=(part,)))
 
 
 def test_a_rule_judges_every_measurement_that_it_selects():
     other = estimate(0.9, 0.8, 1.0, query="r", subject="model")
     result = check({"metric": "demo", "max": 0.5}, [M, other])
-    assert [(row.query, row.outcome) for row in result.rows] == [("q", "passed"), ("r", "failed")]
+    assert [(row.query, row.outcome) for row in result.rows] == [("q", "met"), ("r", "not met")]
     assert [
         row.query for row in check({"metric": "demo", "query": "r", "max": 1}, [M, other]).rows
     ] == ["r"]
@@ -67,34 +172,41 @@ def test_parts_are_selected_by_name_and_kind():
     )
     whole = replace(M, parts=parts)
     one = check({"metric": "demo", "part": "religion", "max": 0.5}, whole)
-    assert [row.outcome for row in one.rows] == ["failed"]
+    assert [row.outcome for row in one.rows] == ["not met"]
     assert one.rows[0].query == "q, category: religion"
     every = check({"metric": "demo", "by": "category", "max": 0.5}, whole)
-    assert [row.outcome for row in every.rows] == ["failed", "passed"]
+    assert [row.outcome for row in every.rows] == ["not met", "met"]
     none = check({"metric": "demo", "part": "religon", "max": 0.5}, whole)
     assert "did you mean 'religion'?" in none.rows[0].reason
 
 
 @pytest.mark.parametrize(
-    ("missing", "outcome", "met"),
-    [("fail", "failed", False), ("warn", "warning", True), ("ignore", "ignored", True)],
+    ("missing", "outcome", "fails"),
+    [("fail", "not met", True), ("warn", "warning", False), ("ignore", "ignored", False)],
 )
-def test_what_was_not_measured_is_as_the_policy_says(missing, outcome, met):
+def test_what_was_not_measured_is_as_the_policy_says(missing, outcome, fails):
     for rule, measured in (
         ({"metric": "demo", "query": "qq"}, M),
         ({"metric": "demo"}, estimate(math.nan, -math.inf, math.inf)),
         ({"metric": "demo"}, estimate(0.1, -math.inf, math.inf)),
         ({"metric": "weat"}, M),
     ):
-        result = check({**rule, "max": 1.0, "missing": missing}, measured)
+        result = check({**rule, "min": -1.0, "max": 1.0, "missing": missing}, measured)
         assert [row.outcome for row in result.rows] == [outcome]
-        assert result.met == met
+        assert bool(result.failed) == fails
+        assert not result.met  # nothing was measured, so nothing is met
         assert result.rows[0].reason.startswith("not measured: ")
+    rules = (Rule(metric="demo", max=1.0), Rule(metric="demo", query="x", max=1, missing=missing))
+    assert check(Policy(rules=rules), M).met == (not fails)
 
 
 def test_the_reason_of_a_skipped_measure_is_shown():
     skipped = Measurements([M], [{"metric": "weat", "query": "x", "reason": "no such words"}])
-    assert check({"metric": "weat", "max": 1.0}, skipped).rows[0].reason.endswith("no such words")
+    assert (
+        check({"metric": "weat", "min": -1, "max": 1}, skipped)
+        .rows[0]
+        .reason.endswith("no such words")
+    )
 
 
 # ------------------------------------------------------------------------------------- changes
@@ -105,7 +217,7 @@ def test_the_change_is_that_of_compare_on_the_same_items():
     items = rng.normal(0, 1, 60)
     before, after = mean_of(items), mean_of(items + rng.normal(0.1, 0.05, 60), subject="new")
     row = check({"metric": "demo", "max_worsening": 0.0}, after, before).rows[0]
-    assert row.outcome == "failed"  # although the two intervals overlap almost entirely
+    assert row.outcome == "not met"  # although the two intervals overlap almost entirely
     expected = eh.compare(before, after).change
     assert row.estimate == expected
     assert row.n == 60
@@ -132,8 +244,8 @@ def test_a_model_against_itself_has_not_changed():
     ],
 )
 def test_a_worsening_away_from_the_ideal_is_a_change_of_the_distance(before, change, worse):
-    one = estimate(1 + before, 0.0, 2.0, ideal=1.0)
-    two = estimate(1 + before + change[0], 0.0, 2.0, ideal=1.0)
+    one = estimate(1 + before, 0.0, 2.0, ideal=1.0, worse="away")
+    two = estimate(1 + before + change[0], 0.0, 2.0, ideal=1.0, worse="away")
     c = Comparison(
         before=one, after=two, change=Estimate.of(change), interval="", paired=10, details={}
     )
@@ -142,7 +254,7 @@ def test_a_worsening_away_from_the_ideal_is_a_change_of_the_distance(before, cha
 
 
 def test_ratios_are_factors():
-    one, two = (estimate(x, 0.1, 9.0, ideal=1.0) for x in (2.0, 4.0))
+    one, two = (estimate(x, 0.1, 9.0, ideal=1.0, worse="away") for x in (2.0, 4.0))
     c = Comparison(
         before=one,
         after=two,
@@ -152,7 +264,7 @@ def test_ratios_are_factors():
         kind="ratio",
     )
     row = check({"metric": "demo", "max_worsening": 1.2}, c).rows[0]
-    assert row.outcome == "failed"
+    assert row.outcome == "not met"
     assert row.estimate.low == pytest.approx(1.5)
     less = replace(c, before=replace(one, value=0.25), after=replace(two, value=0.5))
     row = check({"metric": "demo", "max_worsening": 1.2}, less).rows[0]
@@ -160,7 +272,7 @@ def test_ratios_are_factors():
 
 
 def test_the_stored_interval_of_the_distance_is_used():
-    one, two = estimate(0.5, 0.0, 1.0), estimate(0.7, 0.0, 1.0)
+    one, two = (estimate(value, 0.0, 1.0, worse="away") for value in (0.5, 0.7))
     stored = {"value": 0.1, "low": -0.1, "high": 0.2, "prob": 0.95}
     c = Comparison(
         before=one,
@@ -191,7 +303,7 @@ def test_models_by_item_scores_are_gated_against_each_other(tmp_path):
     rule = {"metric": "mean_score", "query": "new", "against": "old", "max_worsening": 0.1}
     for source in (scored, path):
         row = check(rule, source).rows[0]
-        assert row.outcome == "failed"
+        assert row.outcome == "not met"
         assert row.estimate.value == pytest.approx(0.5, abs=0.1)
     back = {**rule, "query": "old", "against": "new"}
     assert check(back, scored).met
@@ -202,7 +314,7 @@ def test_without_items_a_change_is_not_measured():
     row = check(
         {"metric": "demo", "max_worsening": 0.0}, mean_of(items), mean_of(items, items=False)
     ).rows[0]
-    assert row.outcome == "failed"
+    assert row.outcome == "not met"
     assert "without items" in row.reason
     assert "saved ones and those of an audit do" in row.reason
     other = replace(mean_of(items), query="other")
@@ -217,6 +329,16 @@ def test_another_probability_widens_the_interval_as_the_t_distribution_does():
     assert (row.estimate.low, row.estimate.high) == pytest.approx((wide.low, wide.high))
 
 
+def test_another_probability_takes_the_degrees_of_freedom_of_the_interval():
+    """Three clusters of 50 items: the interval has 2 degrees of freedom, not 49."""
+    m = estimate(0.2, 0.1, 0.3, details={"df": 2})
+    row = check({"metric": "demo", "max": 9.0, "prob": 0.99}, m).rows[0]
+    assert row.estimate.high == pytest.approx(0.2 + 0.1 * 9.924843 / 4.302653)
+    ratio = estimate(2.0, 1.0, 4.0, metric="odds", ideal=1.0, worse="away", n=1000)
+    row = check({"metric": "odds", "min": 0.1, "max": 9.0, "prob": 0.99}, ratio).rows[0]
+    assert row.estimate.high == pytest.approx(2 * 2 ** (2.580759 / 1.962341))
+
+
 # --------------------------------------------------------------------------- policies and files
 
 
@@ -229,7 +351,7 @@ def test_a_policy_file(tmp_path):
     policy = read_policy(path)
     assert policy.title == "Release"
     assert policy.rules[0].range == (-math.inf, 1.0)
-    assert [row.outcome for row in check(path, M).rows] == ["passed", "warning"]
+    assert [row.outcome for row in check(path, M).rows] == ["met", "warning"]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +365,10 @@ def test_a_policy_file(tmp_path):
         ("mising = 'warn'\n[[rules]]\nmetric='a'\nmax=1\n", "did you mean 'missing'?"),
         ("[[rules]]\nmetric='a'\nmax='1'\n", "rules #1.max: expected a number, got '1'"),
         ("[[rules]]\nmetric='a'\nmax=nan\n", "rules #1.max: expected a number, got nan"),
+        ("[[rules]]\nmetric='a'\nmax=inf\n", "rules #1.max: expected a number, got inf"),
+        ("[[rules]]\nmetric='a'\nmin=true\n", "rules #1.min: expected a number, got True"),
+        ("prob=nan\n[[rules]]\nmetric='a'\nmax=1\n", "prob: expected a number, got nan"),
+        ("prob=95\n[[rules]]\nmetric='a'\nmax=1\n", "prob: expected a number between 0 and 1"),
         ("[[rules]]\nmetric='a'\nmax=1\nprob=2\n", "expected a number between 0 and 1, got 2"),
         (
             "[[rules]]\nmetric='a'\nmax=1\nmissing='x'\n",
@@ -282,6 +408,56 @@ def test_wrong_input_in_python():
         check({"metric": "demo", "max_worsening": 0.0}, free, free)
     with pytest.raises(InputError, match="expected a path, a measurement"):
         check({"metric": "demo", "max": 1}, 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"max": math.nan}, "max: expected a number, got nan"),
+        ({"max": math.inf}, "max: expected a number, got inf"),
+        ({"min": True}, "min: expected a number, got True"),
+        ({"max": "1"}, "max: expected a number, got '1'"),
+        ({"max_worsening": math.nan}, "max_worsening: expected a number, got nan"),
+        ({"max": 1, "prob": 2}, "prob: expected a number between 0 and 1, got 2"),
+        ({"max": 1, "prob": math.nan}, "prob: expected a number, got nan"),
+        ({"min": 2, "max": 1}, "expected min of max or less, got 2 and 1"),
+        ({}, "expected a limit"),
+        ({"max": None}, "expected a limit"),
+        ({"max": 1, "fails_if": "outside"}, "fails_if: expected one of clearly outside"),
+        ({"max": 1, "missing": "skip"}, "missing: expected one of fail, warn, ignore, got 'skip'"),
+    ],
+)
+def test_a_wrong_rule_in_python_is_refused_and_never_met(keys, message):
+    rule = {"metric": "demo", **keys}
+    for source in (rule, Rule(**rule), Policy(rules=(Rule(**rule),))):
+        with pytest.raises(InputError) as error:
+            check(source, M)
+        assert message in str(error.value)
+        assert str(error.value).startswith(("rule", "policy"))
+        assert "\n" not in str(error.value)
+
+
+def test_a_wrong_policy_in_python_is_refused():
+    rule = Rule(metric="demo", max=1.0)
+    for more, message in (
+        ({"rules": ()}, "policy: rules: the list is empty"),
+        ({"rules": (3,)}, "policy: rules #1: expected a table"),
+        ({"rules": (rule,), "prob": 2}, "policy: prob: expected a number between 0 and 1, got 2"),
+        ({"rules": (rule,), "fails_if": "never"}, "policy: fails_if: expected one of"),
+    ):
+        with pytest.raises(InputError) as error:
+            check(Policy(**more), M)
+        assert message in str(error.value)
+    assert check(Rule(metric="demo", max=np.float32(0.5)), M).met
+
+
+def test_no_results_are_an_error_and_not_met():
+    rule = {"metric": "weat", "min": -1.0, "max": 1.0, "missing": "ignore"}
+    for results in ([], (), Measurements([]), [[]]):
+        with pytest.raises(InputError, match="gate: expected results, got none"):
+            check(rule, results)
+    with pytest.raises(InputError, match="gate: expected results, got none"):
+        check({"metric": "demo", "max_worsening": 0.0}, M, [])
 
 
 def test_results_that_are_not_ours(tmp_path):
@@ -333,6 +509,8 @@ def mixed():
         Rule(metric="demo", max=1.0),
         Rule(metric="demo", query="x", max=1.0, missing="warn"),
         Rule(metric="demo", query="x", max=1.0, missing="ignore"),
+        Rule(metric="demo", max=0.25, name="crossing"),
+        Rule(metric="demo", max=0.25, name="tolerated", fails_if="clearly outside"),
     )
     return check(Policy(rules=rules, title="Release & more"), M)
 
@@ -343,47 +521,66 @@ def test_junit_has_what_ci_systems_read(mixed):
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
     for counted in (root.attrib, suite.attrib):
         assert {name: counted[name] for name in ("tests", "failures", "errors", "skipped")} == {
-            "tests": "4",
-            "failures": "1",
+            "tests": "6",
+            "failures": "2",
             "errors": "0",
-            "skipped": "2",
+            "skipped": "3",
         }
     assert suite.get("name") == "Release & more"
     cases = suite.findall("testcase")
-    assert len({case.get("name") for case in cases}) == 4
+    assert len({case.get("name") for case in cases}) == 6
     assert all(case.get("classname") == "evenhand.demo" and case.get("time") for case in cases)
     assert [[child.tag for child in case] for case in cases] == [
         ["failure"],
         ["system-out"],
         ["skipped"],
         ["skipped"],
+        ["failure"],
+        ["skipped"],
     ]
     failure = cases[0].find("failure")
-    assert failure.get("message") == "the whole interval is above the limit"
-    assert failure.get("type") == "gate"
+    assert failure.get("message") == "the interval is above the limit"
+    assert failure.get("type") == "not met"
     assert "0.200" in failure.text
+    crossing = "inconclusive: the interval crosses the upper limit"
+    assert (cases[4][0].get("type"), cases[4][0].get("message")) == ("inconclusive", crossing)
+    assert cases[5][0].get("message") == crossing
 
 
-def test_markdown_is_a_table_with_what_failed_first(mixed):
+def test_markdown_is_a_table_with_what_is_not_met_first(mixed):
     text = mixed.to_markdown()
     lines = text.splitlines()
     assert lines[0] == "### Release &amp; more: not met"
     rows = [line for line in lines if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
     assert "a \\| b &lt;c&gt;" in rows[2]
-    assert "failed" in rows[2]
+    assert [row.split(" | ")[4] for row in rows[2:]] == [
+        "❌ not met",
+        "❔ inconclusive",
+        "❔ inconclusive",
+        "⚠️ warning",
+        "ignored",
+        "✅ met",
+    ]
+    tolerated = check({"metric": "demo", "max": 0.25, "fails_if": "clearly outside"}, M)
+    text = tolerated.to_markdown()
+    assert text.startswith("### Bias gate: inconclusive\n")
+    assert "✅" not in text
 
 
 def test_other_forms(mixed, tmp_path):
     frame = mixed.to_frame()
-    assert list(frame["outcome"]) == ["failed", "passed", "warning", "ignored"]
+    states = ["not met", "met", "warning", "ignored", "inconclusive", "inconclusive"]
+    assert list(frame["outcome"]) == states
+    assert list(frame["fails"]) == [True, False, False, False, True, False]
     assert frame["low"].isna().sum() == 2
     mixed.save(tmp_path / "gate.json")
     saved = json.loads((tmp_path / "gate.json").read_text())
     assert saved["gate"]["met"] is False
-    assert len(saved["gate"]["rules"]) == 4
+    assert (saved["gate"]["state"], saved["gate"]["fails"]) == ("not met", True)
+    assert [row["outcome"] for row in saved["gate"]["rules"]] == states
     assert "<table>" in mixed._repr_html_()
-    assert str(mixed).splitlines()[-1].startswith("gate not met: 1 passed, 1 failed")
+    assert str(mixed).splitlines()[-1].startswith("gate not met: 1 met, 1 not met, 2 inc")
 
 
 # ------------------------------------------------------------------------------- a first policy
@@ -405,6 +602,27 @@ def test_a_first_policy_is_met_by_its_own_results(tmp_path, worse, ideal):
     assert result.met
     path.write_text(draft_policy(measured, baseline=True))
     assert check(path, measured, measured).met
+
+
+def test_a_first_policy_allows_a_worsening_as_far_as_the_interval_of_today(tmp_path):
+    """A limit of 0 could be met by a model that is clearly better only."""
+    rng = np.random.default_rng(3)
+    items = rng.normal(0.5, 1, 60)
+    for worse, ideal in (("higher", 0.0), ("lower", 0.0), ("away", 0.0), ("away", 2.0)):
+        before = mean_of(items, worse=worse, ideal=ideal)
+        retrained = mean_of(items + rng.normal(0, 0.1, 60), worse=worse, ideal=ideal)
+        path = tmp_path / "policy.toml"
+        path.write_text(draft_policy(before, baseline=True))
+        (rule,) = read_policy(path).rules
+        half = (before.high - before.low) / 2
+        assert half <= rule.max_worsening <= half * 1.001
+        assert check(path, retrained, before).met
+        up = worse == "higher" or (worse == "away" and ideal == 0.0)
+        shifted = items + rng.normal(1.5 if up else -1.5, 0.01, 60) * half
+        worsened = mean_of(shifted, worse=worse, ideal=ideal)
+        assert check(path, worsened, before).state == "not met"
+    ratio = estimate(2.0, 1.0, 4.0, metric="odds", ideal=1.0, worse="away")
+    assert "max_worsening = 2.0" in draft_policy(ratio)
 
 
 def test_a_first_policy_names_the_subject_only_where_there_are_several():

@@ -21,8 +21,9 @@ MEASURED = """
 from evenhand.results import Measurement, load
 
 def measured(value=0.2, **more):
+    given = {"ideal": 0.0, "worse": "higher", **more}
     return Measurement(metric="demo", query="q", value=value, low=value - 0.1, high=value + 0.1,
-                       n=50, ideal=0.0, worse="higher", interval="t", **more)
+                       n=50, interval="t", **given)
 """
 
 
@@ -42,15 +43,16 @@ def run_tests(pytester):
 def test_rules_and_policies(run_tests, pytester):
     pytester.makefile(
         ".toml",
-        policy='[[rules]]\nmetric = "demo"\nmax = 0.05\n[[rules]]\nmetric = "weat"\nmax = 1.0\n',
+        policy='[[rules]]\nmetric = "demo"\nmax = 0.05\n'
+        '[[rules]]\nmetric = "weat"\nmin = -1.0\nmax = 1.0\n',
     )
     mean_of([1.0, 2.0, 4.0]).save(pytester.path / "old.json")
     mean_of([2.0, 3.0, 5.5]).save(pytester.path / "new.json")
     result = run_tests(
         """
 def test_passes(evenhand_gate):
-    assert evenhand_gate(measured(), max=0.25).met
-    assert evenhand_gate(measured(0.0)).met  # the policy of the configuration
+    assert evenhand_gate(measured(), max=0.35).met
+    assert evenhand_gate(measured(-0.1)).met  # the policy of the configuration
     assert evenhand_gate("old.json", max_worsening=0.0, baseline="old.json").met
 
 def test_fails_by_a_rule(evenhand_gate):
@@ -66,17 +68,73 @@ def test_has_a_wrong_key(evenhand_gate):
     evenhand_gate(measured(), maxx=0.05)
 
 def test_has_no_rule(evenhand_gate):
-    evenhand_gate(measured(), {"metric": "weat", "max": 1.0})
+    evenhand_gate(measured(), {"metric": "weat", "min": -1.0, "max": 1.0})
 """,
         "-o",
         "evenhand_policy=policy.toml",
     )
     result.assert_outcomes(passed=1, failed=5)
     shown = result.stdout.str()
-    assert shown.count("the whole interval is above the limit") >= 3
-    assert "gate not met: 1 failed" in shown
+    assert shown.count("the interval is above the limit") >= 2
+    assert "gate not met: 1 not met" in shown
     assert "evenhand_gate: no rule is about demo" in shown
     assert "maxx" in shown
+
+
+def test_what_is_inconclusive_fails_or_warns_as_the_policy_says(run_tests):
+    result = run_tests(
+        """
+def test_fails_by_default(evenhand_gate):
+    evenhand_gate(measured(), max=0.25)
+
+def test_warns(evenhand_gate):
+    result = evenhand_gate(measured(), max=0.25, fails_if="clearly outside")
+    assert result.state == "inconclusive"
+    evenhand_gate(measured(), max=0.05, fails_if="clearly outside")  # and goes on
+
+def test_only_warns(evenhand_gate):
+    assert not evenhand_gate(measured(), max=0.25, fails_if="clearly outside").met
+"""
+    )
+    result.assert_outcomes(passed=1, failed=2, warnings=2)
+    shown = result.stdout.str()
+    assert "gate inconclusive, which fails by this policy: 1 inconclusive" in shown
+    assert "gate inconclusive, which does not fail by this policy: 1 inconclusive" in shown
+    assert "gate not met: 1 not met" in shown
+
+
+def test_wrong_limits_fail_the_test(run_tests):
+    result = run_tests(
+        """
+import math
+import pytest
+
+@pytest.mark.parametrize("rule", [
+    {"max": math.nan}, {"max": True}, {"max": 1, "prob": 2}, {"min": 1, "max": 0}, {"prob": 0.9},
+])
+def test_rule(evenhand_gate, rule):
+    evenhand_gate(measured(), **rule)
+
+def test_two_sided(evenhand_gate):
+    evenhand_gate(measured(-0.7, worse="away"), max=0.5)
+
+def test_nothing(evenhand_gate):
+    evenhand_gate([], max=0.5)
+"""
+    )
+    result.assert_outcomes(failed=7)
+    shown = result.stdout.str()
+    for message in (
+        "max: expected a number, got nan",
+        "max: expected a number, got True",
+        "prob: expected a number between 0 and 1, got 2",
+        "expected min of max or less, got 1 and 0",
+        "expected a limit",
+        "write min = -0.5 and max = 0.5",
+        "expected results, got none",
+    ):
+        assert message in shown
+    assert "Traceback" not in shown
 
 
 def test_it_measures_and_asserts(run_tests, pytester):
@@ -92,7 +150,7 @@ def test_glove(evenhand_gate):
         "policy.toml",
     )
     result.assert_outcomes(failed=1)
-    assert "the whole interval is below the limit" in result.stdout.str()
+    assert "the interval is below the limit" in result.stdout.str()
 
 
 def test_without_a_policy_it_says_what_is_missing(run_tests):
@@ -119,14 +177,25 @@ def test_the_action_names_its_inputs_once_and_interpolates_nothing(action):
     for step in action["runs"]["steps"]:
         assert step["shell"] == "bash"
         assert "${{" not in step["run"]  # inputs come by the environment, not as code
+    assert {"state", "met"} == set(action["outputs"])
     used = str(action["runs"])
     assert all(f"inputs.{name}" in used for name in action["inputs"])
 
 
-@pytest.mark.parametrize(("limit", "code"), [(0.5, 0), (0.05, 3)])
-def test_the_script_of_the_action(action, tmp_path, limit, code):
+@pytest.mark.parametrize(
+    ("limit", "code", "state"),
+    [
+        ("max = 0.5", 0, "met"),
+        ("max = 0.05", 3, "not met"),
+        ("max = 0.25", 3, "inconclusive"),
+        ('max = 0.25\nfails_if = "clearly outside"', 0, "inconclusive"),
+        ("max = nan", 2, ""),
+    ],
+)
+def test_the_script_of_the_action(action, tmp_path, limit, code, state):
     estimate(0.2, 0.1, 0.3).save(tmp_path / "my results.json")
-    (tmp_path / "policy.toml").write_text(f'[[rules]]\nmetric = "demo"\nmax = {limit}\n')
+    rule = f'title = "Gate: not met"\n[[rules]]\nmetric = "demo"\n{limit}\n'
+    (tmp_path / "policy.toml").write_text(rule)
     shim = tmp_path / "bin" / "evenhand"
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m evenhand "$@"\n')
@@ -150,6 +219,8 @@ def test_the_script_of_the_action(action, tmp_path, limit, code):
         ["bash", "-e", "-o", "pipefail", "-c", script], cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == code
-    assert files["GITHUB_OUTPUT"].read_text() == f"met={'true' if code == 0 else 'false'}\n"
-    assert "Bias gate" in files["GITHUB_STEP_SUMMARY"].read_text()
-    assert (tmp_path / "gate.xml").exists()
+    met = "true" if state == "met" else "false"
+    assert files["GITHUB_OUTPUT"].read_text() == f"state={state}\nmet={met}\n"
+    assert (tmp_path / "gate.xml").exists() == (code != 2)
+    if state:
+        assert f"### Gate: not met: {state}\n" in files["GITHUB_STEP_SUMMARY"].read_text()

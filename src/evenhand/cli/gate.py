@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["gate"]
 
-NOT_MET = 3
-"""The exit code of a gate that is not met."""
+FAILS = 3
+"""The exit code of a gate that fails: not met or, where its policy says so, inconclusive."""
 
 
 @click.command(
@@ -56,7 +56,8 @@ NOT_MET = 3
     "--plan",
     "planned",
     is_flag=True,
-    help="Simulate how often the policy fails a model that has not changed, and one that is worse.",
+    help="Simulate how often the policy is met, not met and inconclusive for a model that has not "
+    "changed, and how often it fails one that is worse.",
 )
 @click.option(
     "--worsening",
@@ -80,15 +81,20 @@ def gate(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Check results against a policy: exit 0 if it is met, 3 if it is not.
+    """Check results against a policy: exit 0 if it is met, 3 if it fails.
 
     POLICY is a TOML file of rules. RESULTS is the folder of an audit or of a few-shot run, or a
     JSON document that a command (--json, -o) or save wrote; - is standard input.
 
-    A rule limits the value of a measure, or its change from the baseline, by its interval: it fails
-    only if the whole interval is outside the limits or, with fails_if = "possibly outside", unless
-    the whole interval is inside. Changes are paired on the same items, which --json leaves out:
-    save with -o FILE.json, or gate an audit.
+    A rule limits the value of a measure, or its change from the baseline, and is judged by the
+    interval. It is met if the interval is inside the limits, not met if it is outside, and
+    inconclusive if it crosses a limit. A rule fails unless it is met; with fails_if = "clearly
+    outside" only what is not met fails, and a gate that is inconclusive exits with 0. Changes are
+    paired on the same items, which --json leaves out: save with -o FILE.json, or gate an audit.
+
+    With max = 0.1, an interval from 0.02 to 0.08 is met, one from 0.12 to 0.18 is not met, and one
+    from 0.05 to 0.15 is inconclusive: too few items to say. A measure with bias on both sides of
+    its ideal needs min and max.
 
     \b
     Examples:
@@ -135,31 +141,39 @@ def gate(
         if len(probs) == 1:
             say(f"interval: {100 * probs.pop():g}%.")
         say(checked.summary)
-    return 0 if checked.met else NOT_MET
+    return FAILS if checked.failed else 0
 
 
 def _print_plan(found: Plan, sizes: list[str]) -> None:
     table(
-        "Operating curve: how often a rule fails",
-        ("rule", "n", "error", "unchanged", "by value", *sizes, "detected"),
+        "Operating curve: a model that has not changed, and how often worse ones fail",
+        (
+            *("rule", "n", "error", "met", "inconclusive", "not met", "by value"),
+            *(*sizes, "detected", "margin"),
+        ),
         (
             (
                 " ".join(filter(None, (row.rule, row.query if row.query not in row.rule else ""))),
                 f"{row.n:,}",
                 number(row.standard_error),
-                f"{100 * row.false_alarms:.1f}%",
+                f"{100 * row.unchanged.met:.1f}%",
+                f"{100 * row.unchanged.inconclusive:.1f}%",
+                f"{100 * row.unchanged.not_met:.1f}%",
                 f"{100 * row.false_alarms_by_value:.1f}%",
-                *(f"{100 * share:.0f}%" for _, share in row.curve),
+                *(f"{100 * point.fails:.0f}%" for point in row.curve),
                 number(row.detected),
+                number(row.margin),
             )
             for row in found.rows
         ),
     )
     say(
         "error (se): the standard error of what is limited (of a ratio, on the logarithm). "
-        "unchanged: a model that has not changed (false alarms); by value: the same for a rule "
-        "that looks at the value alone. +: a model that is so much worse. detected: the worsening "
-        "that fails with a probability of 80%."
+        "met, inconclusive, not met: how often each is said of a model that has not changed; "
+        "by value: how often a rule that looks at the value alone fails it. +: how often a model "
+        "that is so much worse fails. detected: the worsening that fails with a probability of "
+        "80%. margin: how much a limit has to allow so that a model that has not changed meets it "
+        "with a probability of 80%."
     )
     for note in dict.fromkeys(row.note for row in found.rows if row.note):
         say(f"note: {note}")
@@ -167,11 +181,12 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
         say(f"not planned: {rule}: {reason}")
     if found.prob is not None:
         say(
-            f"note: several rules raise more false alarms together; prob = {found.prob:.4g} in the "
-            "policy widens all intervals for their number (Bonferroni)"
+            "note: several rules that fail if clearly outside raise more false alarms together; "
+            f"prob = {found.prob:.4g} in the policy widens all intervals for their number "
+            "(Bonferroni)"
         )
     say(
-        f"the policy fails a model that has not changed in {100 * found.false_alarms:.1f}% of "
-        "cases if the errors of its rules are independent, in fewer if they are alike; by values "
-        f"alone in {100 * found.false_alarms_by_value:.1f}%"
+        f"a model that has not changed meets the policy in {100 * found.met:.1f}% of cases and "
+        f"fails it in {100 * found.false_alarms:.1f}%, if the errors of the rules are independent; "
+        f"by values alone it fails in {100 * found.false_alarms_by_value:.1f}%"
     )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,14 +19,12 @@ from evenhand.files import document, save_json
 from evenhand.gate.policy import NO_ITEMS, FailsIf, Missing, Policy, Rule, is_ratio, read_policy
 from evenhand.gate.reading import Results, Source, read_results
 from evenhand.instruments import all_declarations, compare, find, paired_jackknife
+from evenhand.judging import Placement, place, widen
 from evenhand.results import Comparison, Estimate, Measurement
-from evenhand.statistics.power import quantile
 from evenhand.wording import visible
 
-if TYPE_CHECKING:
-    pass
-
-Outcome = Literal["passed", "failed", "warning", "ignored"]
+Outcome: TypeAlias = Placement | Literal["warning", "ignored"]
+"""Of a rule on a measurement; the last two only for what was not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -45,11 +43,12 @@ class RuleResult(Result):
         Its value and interval; None where it was not measured.
     min, max : float
         The allowed range; infinite where there is no limit.
-    fails_if : {"clearly outside", "possibly outside"}
+    fails_if : {"possibly outside", "clearly outside"}
     n : int
         The number of items, of a change those that are paired.
-    outcome : {"passed", "failed", "warning", "ignored"}
-        The last two only for what was not measured.
+    outcome : {"met", "not met", "inconclusive", "warning", "ignored"}
+        Met: the interval is inside the range. Not met: it is outside, or nothing was measured.
+        Inconclusive: it crosses a limit. The last two only for what was not measured.
     reason : str
 
     """
@@ -68,11 +67,18 @@ class RuleResult(Result):
     reason: str
 
     @property
+    def fails(self) -> bool:
+        """Whether the gate fails by it: not met or, if "possibly outside" fails, inconclusive."""
+        return self.outcome == "not met" or (
+            self.outcome == "inconclusive" and self.fails_if == "possibly outside"
+        )
+
+    @property
     def limit_text(self) -> str:
         """The allowed range.
 
         >>> row = RuleResult(rule="r", metric="m", query="q", subject="", limits="value", n=9,
-        ...     estimate=None, min=-1.0, max=1.0, fails_if="clearly outside", outcome="failed",
+        ...     estimate=None, min=-1.0, max=1.0, fails_if="clearly outside", outcome="not met",
         ...     reason="not measured")
         >>> row.limit_text
         'value -1 to 1'
@@ -102,7 +108,7 @@ class RuleResult(Result):
     def to_dict(self) -> dict[str, Any]:
         row = {name: getattr(self, name) for name in self.__slots__}
         row["estimate"] = None if self.estimate is None else self.estimate.to_dict()
-        return row
+        return {**row, "fails": self.fails}
 
     def _headline(self) -> str:
         number = f"{self.value_text} {self.interval_text}"
@@ -116,19 +122,32 @@ class RuleResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GateResult(Result):
-    """What a gate says: `met`, and a row per rule and measurement."""
+    """What a gate says: its `state`, whether it fails, and a row per rule and measurement."""
 
     rows: tuple[RuleResult, ...] = field(repr=False)
     title: str = ""
 
     @property
+    def state(self) -> Placement:
+        """Met, not met (at least one rule is not met), or inconclusive.
+
+        Rules on what was not measured count only where the policy says that they fail. A gate
+        without a rule that is met is never met.
+        """
+        outcomes = {row.outcome for row in self.rows}
+        if "not met" in outcomes:
+            return "not met"
+        return "inconclusive" if "inconclusive" in outcomes or "met" not in outcomes else "met"
+
+    @property
     def met(self) -> bool:
-        """No rule failed."""
-        return not self.failed
+        """Whether the state is "met"."""
+        return self.state == "met"
 
     @property
     def failed(self) -> tuple[RuleResult, ...]:
-        return tuple(row for row in self.rows if row.outcome == "failed")
+        """The rows by which the gate fails: `evenhand gate` exits with 3 if there is one."""
+        return tuple(row for row in self.rows if row.fails)
 
     @property
     def summary(self) -> str:
@@ -136,14 +155,17 @@ class GateResult(Result):
         counts = {
             word: sum(row.outcome == outcome for row in self.rows)
             for outcome, word in (
-                ("passed", "passed"),
-                ("failed", "failed"),
+                ("met", "met"),
+                ("not met", "not met"),
+                ("inconclusive", "inconclusive"),
                 ("warning", "not measured (warning)"),
                 ("ignored", "not measured (ignored)"),
             )
         }
         listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        return f"gate {'met' if self.met else 'not met'}: {listed}"
+        fails = "fails" if self.failed else "does not fail"
+        note = f", which {fails} by this policy" if self.state == "inconclusive" else ""
+        return f"gate {self.state}{note}: {listed}"
 
     def __str__(self) -> str:
         lines = [
@@ -156,7 +178,9 @@ class GateResult(Result):
     def to_dict(self) -> dict[str, Any]:
         return {
             "title": self.title,
+            "state": self.state,
             "met": self.met,
+            "fails": bool(self.failed),
             "summary": self.summary,
             "rules": [row.to_dict() for row in self.rows],
         }
@@ -166,29 +190,29 @@ class GateResult(Result):
         save_json(path, document(gate=self.to_dict()))
 
     def to_markdown(self) -> str:
-        """A summary for a pull request: the verdict, and a table, what failed first."""
-        marks = {"failed": "❌ failed", "warning": "⚠️ warning", "passed": "✅ passed"}
-        order = ("failed", "warning", "ignored", "passed")
+        """A summary for a pull request: the state, and a table, what is not met first."""
+        marks = {"not met": "❌", "inconclusive": "❔", "warning": "⚠️", "ignored": "", "met": "✅"}
         title = self.title or "Bias gate"
-        lines = [f"### {_escape(title)}: {'met' if self.met else 'not met'}", ""]
+        lines = [f"### {_escape(title)}: {self.state}", ""]
         lines += [_escape(self.summary) + ".", ""]
         lines.append("| " + " | ".join(COLUMNS) + " |")
         lines.append("| --- | ---: | --- | --- | --- | --- |")
-        for row in sorted(self.rows, key=lambda row: order.index(row.outcome)):
+        for row in sorted(self.rows, key=lambda row: list(marks).index(row.outcome)):
             texts = cells(row)
-            texts[4] = marks.get(row.outcome, row.outcome)
+            texts[4] = f"{marks[row.outcome]} {row.outcome}"
             lines.append("| " + " | ".join(map(_escape, texts)) + " |")
         return "\n".join(lines) + "\n"
 
     def to_junit(self) -> str:
         """JUnit XML, one test case per rule and measurement.
 
-        What was not measured and does not fail is a skipped test. There are no times: the same
-        results give the same file.
+        What fails is a failure of the type "not met" or "inconclusive". What is inconclusive or
+        was not measured and does not fail is a skipped test. There are no times: the same results
+        give the same file.
         """
         from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-        skipped = sum(row.outcome in ("warning", "ignored") for row in self.rows)
+        skipped = sum(not row.fails and row.outcome != "met" for row in self.rows)
         counts = {
             "tests": str(len(self.rows)),
             "failures": str(len(self.failed)),
@@ -211,11 +235,14 @@ class GateResult(Result):
                 time="0",
             )
             text = f"{row.value_text} {row.interval_text}, {row.limit_text}; n = {row.n}"
-            if row.outcome == "failed":
-                failure = SubElement(case, "failure", message=visible(row.reason), type="gate")
+            message = visible(row.reason)
+            if row.outcome == "inconclusive":
+                message = f"inconclusive: {message}"
+            if row.fails:
+                failure = SubElement(case, "failure", message=message, type=row.outcome)
                 failure.text = visible(text)
-            elif row.outcome != "passed":
-                SubElement(case, "skipped", message=visible(row.reason))
+            elif row.outcome != "met":
+                SubElement(case, "skipped", message=message)
             else:
                 SubElement(case, "system-out").text = visible(f"{text}: {row.reason}")
         indent(root)
@@ -277,11 +304,11 @@ def check(
     Examples
     --------
     >>> m = Measurement(metric="gap", query="test", value=0.2, low=0.1, high=0.3, n=50, ideal=0.0,
-    ...                 worse="away", interval="t")
-    >>> check({"metric": "gap", "max": 0.15}, m).met  # the value is above, its interval not clearly
-    True
+    ...                 worse="higher", interval="t")
+    >>> [check({"metric": "gap", "max": limit}, m).state for limit in (0.05, 0.25, 0.4)]
+    ['not met', 'inconclusive', 'met']
     >>> print(check({"metric": "gap", "max": 0.05}, m).rows[0].reason)
-    the whole interval is above the limit
+    the interval is above the limit
 
     """
     read = read_policy(policy)
@@ -302,6 +329,8 @@ class Target:
     problem: str = ""
     note: str = ""
     ratio: bool = False
+    df: float = 1.0
+    """Degrees of freedom of the interval."""
     change: Estimate | None = None
     """The change behind a worsening that is a change of the distance from the ideal."""
     start: float | None = None
@@ -312,7 +341,6 @@ def _check_rule(
     policy: Policy, rule: Rule, after: Results, before: Results | None
 ) -> Iterator[RuleResult]:
     low, high = rule.range
-    fails_if = rule.fails_if or policy.fails_if
     missing: Missing = rule.missing or policy.missing
     common: dict[str, Any] = {
         "rule": rule.label,
@@ -320,9 +348,9 @@ def _check_rule(
         "limits": rule.limits,
         "min": low,
         "max": high,
-        "fails_if": fails_if,
+        "fails_if": rule.fails_if or policy.fails_if,
     }
-    unmeasured: dict[Missing, Outcome] = {"fail": "failed", "warn": "warning", "ignore": "ignored"}
+    unmeasured: dict[Missing, Outcome] = {"fail": "not met", "warn": "warning", "ignore": "ignored"}
     targets = list(select(policy, rule, after, before))
     if not targets:
         yield RuleResult(
@@ -339,9 +367,8 @@ def _check_rule(
             reason, outcome = f"not measured: {target.problem}", unmeasured[missing]
         else:
             e = target.estimate
-            failed = is_failure(e.low, e.high, low, high, fails_if)
-            outcome = "failed" if failed else "passed"
-            reason = _reason(e, low, high, fails_if) + (f"; {target.note}" if target.note else "")
+            outcome = place(e.low, e.high, low, high)
+            reason = _reason(e, low, high) + (f"; {target.note}" if target.note else "")
         yield RuleResult(
             **common,
             query=target.query,
@@ -353,31 +380,19 @@ def _check_rule(
         )
 
 
-def is_failure(low: Any, high: Any, minimum: float, maximum: float, fails_if: FailsIf) -> Any:
-    """Whether intervals from `low` to `high`, numbers or arrays, fail a range.
-
-    >>> is_failure(0.1, 0.3, -1.0, 0.2, "clearly outside")
-    False
-    >>> is_failure(0.1, 0.3, -1.0, 0.2, "possibly outside")
-    True
-    """
-    if fails_if == "clearly outside":
-        return (low > maximum) | (high < minimum)
-    return (low < minimum) | (high > maximum)
-
-
-def _reason(e: Estimate, low: float, high: float, fails_if: FailsIf) -> str:
-    side = "above" if e.high > high else "below"
-    if e.low > high or e.high < low:
-        return f"the whole interval is {side} the limit"
-    if low <= e.low and e.high <= high:
-        return "the whole interval is inside the limits"
-    inside = low <= e.value <= high
-    if fails_if == "possibly outside":
-        return f"the interval is partly {side} the limit"
-    if inside:
-        return "the value is inside the limits"
-    return "the value is outside, but not clearly: the interval includes the limit"
+def _reason(e: Estimate, low: float, high: float) -> str:
+    """Where the interval is, by each limit alone."""
+    by_limit = {
+        ("below", "lower"): place(e.low, e.high, low, math.inf),
+        ("above", "upper"): place(e.low, e.high, -math.inf, high),
+    }
+    outside = [side for (side, _), placed in by_limit.items() if placed == "not met"]
+    crossed = [limit for (_, limit), placed in by_limit.items() if placed == "inconclusive"]
+    if outside:
+        return f"the interval is {outside[0]} the limit"
+    if not crossed:
+        return "the interval is inside the limits"
+    return f"the interval crosses the {' and the '.join(crossed)} limit"
 
 
 def _why_missing(rule: Rule, results: Results) -> str:
@@ -406,6 +421,14 @@ def _why_missing(rule: Rule, results: Results) -> str:
 def select(policy: Policy, rule: Rule, after: Results, before: Results | None) -> Iterator[Target]:
     """What the rule judges, in the order of the results."""
     _check_metric(rule, after)
+    for target in _select(policy, rule, after, before):
+        m = target.measurement
+        if problem := rule.one_sided_problem(m.ideal, m.worse, ratio=target.ratio):
+            raise InputError(f"rule '{rule.label}': {problem}")
+        yield target
+
+
+def _select(policy: Policy, rule: Rule, after: Results, before: Results | None) -> Iterator[Target]:
     if rule.limits != "value" and before is None:
         yield from _stored(policy, rule, after)
         return
@@ -420,9 +443,14 @@ def select(policy: Policy, rule: Rule, after: Results, before: Results | None) -
                     yield _unmeasured(part, query, "it has no value with an interval")
                 else:
                     prob, ratio = _prob(policy, rule, part.prob), is_ratio(part.metric)
-                    estimate = with_prob(part.estimate, prob, part.n, ratio=ratio)
+                    df = _df(part.details, part.n)
                     yield Target(
-                        measurement=part, query=query, estimate=estimate, n=part.n, ratio=ratio
+                        measurement=part,
+                        query=query,
+                        estimate=_at(part.estimate, prob, df, ratio=ratio),
+                        n=part.n,
+                        ratio=ratio,
+                        df=df,
                     )
                 continue
             compared = _compare(m, part, baseline)
@@ -464,27 +492,14 @@ def _unmeasured(m: Measurement, query: str, problem: str) -> Target:
     return Target(measurement=m, query=query, estimate=None, n=m.n, problem=problem)
 
 
-def with_prob(e: Estimate, prob: float, n: int, *, ratio: bool = False) -> Estimate:
-    """The estimate with an interval of another probability.
+def _df(details: Mapping[str, Any], n: int) -> float:
+    """Degrees of freedom of an interval: its own where it has them, otherwise n - 1."""
+    return float(details.get("df") or max(n - 1, 1))
 
-    Both arms are stretched by the quotient of the quantiles of Student's distribution with n - 1
-    degrees of freedom; those of a ratio on the logarithm.
 
-    >>> e = with_prob(Estimate(value=0.0, low=-1.96, high=1.96), 0.99, 10_000)
-    >>> round(e.high, 2)
-    2.58
-    """
-    if prob == e.prob:
-        return e
-    df = max(n - 1, 1)
-    stretch = quantile((1 + prob) / 2, df) / quantile((1 + e.prob) / 2, df)
-    ends = [e.value, e.low, e.high]
-    if ratio and min(ends) > 0:
-        value, low, high = map(math.log, ends)
-        moved = [math.exp(value + stretch * (end - value)) for end in (low, high)]
-    else:
-        moved = [e.value + stretch * (end - e.value) for end in (e.low, e.high)]
-    return Estimate(value=e.value, low=moved[0], high=moved[1], prob=prob)
+def _at(e: Estimate, prob: float, df: float, *, ratio: bool = False) -> Estimate:
+    """The estimate with an interval of another probability."""
+    return Estimate.of(widen((e.value, e.low, e.high), e.prob, prob, df=df, ratio=ratio), prob)
 
 
 def _baseline_of(m: Measurement, before: Results) -> Measurement | None:
@@ -559,7 +574,8 @@ def _change_target(policy: Policy, rule: Rule, c: Comparison, query: str) -> Tar
     total = max(len(c.before.items), len(c.after.items))
     ratio = c.kind == "ratio"
     prob = _prob(policy, rule, c.change.prob)
-    change = with_prob(c.change, prob, c.paired, ratio=ratio)
+    df = _df(c.details, c.paired)
+    change = _at(c.change, prob, df, ratio=ratio)
     target = Target(
         measurement=c.after,
         query=query,
@@ -567,6 +583,7 @@ def _change_target(policy: Policy, rule: Rule, c: Comparison, query: str) -> Tar
         n=c.paired,
         note=f"{c.paired} of {total} items are paired" if c.paired < total else "",
         ratio=ratio,
+        df=df,
     )
     if rule.limits == "change" or c.before.worse == "higher":
         return target
@@ -579,8 +596,7 @@ def _change_target(policy: Policy, rule: Rule, c: Comparison, query: str) -> Tar
         )
     distance = c.details.get("distance")
     if distance is not None:
-        own = with_prob(Estimate.from_dict(distance), prob, c.paired)
-        return replace(target, estimate=own)
+        return replace(target, estimate=_at(Estimate.from_dict(distance), prob, df))
     start = distance_from_ideal(c.before, ratio=ratio)
     ends = [change.value, change.low, change.high]
     if ratio:

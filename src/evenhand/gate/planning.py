@@ -1,4 +1,4 @@
-"""The operating curve of a gate: how often does it fail a model that is as good as before?"""
+"""The operating curve of a gate: what does it say of a model that is as good as before?"""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evenhand.display import Result
 from evenhand.errors import InputError
-from evenhand.gate.checking import Target, distance_from_ideal, fold, is_failure, select
+from evenhand.gate.checking import Target, distance_from_ideal, fold, select
 from evenhand.gate.policy import FailsIf, Policy, Rule, read_policy
 from evenhand.gate.reading import Results, Source, read_results
+from evenhand.judging import place_many, simultaneous
 from evenhand.results import Estimate
 from evenhand.statistics.power import POWER, quantile
 
@@ -28,6 +29,17 @@ UNPAIRED = (
 IDENTICAL = "the baseline has the same answers: " + UNPAIRED.removeprefix("no baseline: ")
 
 
+class Point(NamedTuple):
+    """What a rule says of a model that is worse by `worsening`: shares of measurements."""
+
+    worsening: float
+    met: float
+    inconclusive: float
+    not_met: float
+    fails: float
+    """Not met or, if "possibly outside" fails, inconclusive."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RulePlan(Result):
     """What one rule does to one measurement, measured again and again on other items.
@@ -38,21 +50,25 @@ class RulePlan(Result):
         As for `RuleResult`.
     min, max : float
         The allowed range.
-    fails_if : {"clearly outside", "possibly outside"}
+    fails_if : {"possibly outside", "clearly outside"}
     n : int
         The number of items.
     standard_error : float
         Of what is limited; of a ratio, on the logarithm.
     truth : float
         Its true value in a model that has not changed: the value of today, or no change.
-    false_alarms : float
-        How often the rule fails a model that has not changed.
+    unchanged : Point
+        How often the rule is met, not met and inconclusive, and how often it fails, for a model
+        that has not changed.
     false_alarms_by_value : float
-        The same for a rule that looks at the value alone and not at its interval.
-    curve : tuple of (float, float)
-        Worsenings, on the scale of the measure, and how often the rule fails a model with each.
+        How often a rule that looks at the value alone, and not at its interval, fails it.
+    curve : tuple of Point
+        The same for models that are worse, on the scale of the measure.
     detected : float
         The worsening that fails with a probability of 80 %; infinite where none does.
+    margin : float
+        How far from `truth` a limit has to be, in the direction that is worse, so that a model that
+        has not changed meets it with a probability of 80 %; of a ratio, a factor.
     note : str
 
     """
@@ -68,16 +84,23 @@ class RulePlan(Result):
     n: int
     standard_error: float
     truth: float
-    false_alarms: float
+    unchanged: Point
     false_alarms_by_value: float
-    curve: tuple[tuple[float, float], ...]
+    curve: tuple[Point, ...]
     detected: float
+    margin: float
     note: str = ""
+
+    @property
+    def false_alarms(self) -> float:
+        """How often the rule fails a model that has not changed."""
+        return self.unchanged.fails
 
     def to_dict(self) -> dict[str, Any]:
         row = {name: getattr(self, name) for name in self.__slots__}
-        row["curve"] = [{"worsening": size, "fails": share} for size, share in self.curve]
-        return row
+        row["unchanged"] = self.unchanged._asdict()
+        row["curve"] = [point._asdict() for point in self.curve]
+        return {**row, "false_alarms": self.false_alarms}
 
     def _headline(self) -> str:
         return f"{self.rule}: fails {self.false_alarms:.1%} of models that have not changed"
@@ -85,8 +108,8 @@ class RulePlan(Result):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
             {"rule": self.rule, "metric": self.metric, "query": self.query, "n": self.n}
-            | {"worsening": size, "value": share}
-            for size, share in ((0.0, self.false_alarms), *self.curve)
+            | point._asdict()
+            for point in (self.unchanged, *self.curve)
         ]
 
 
@@ -97,12 +120,17 @@ class Plan(Result):
     Parameters
     ----------
     rows : tuple of RulePlan
+    met : float
+        How often a model that has not changed meets all rules, for rules whose errors are
+        independent; where rules share items it is more, but at most that of the worst rule.
     false_alarms, false_alarms_by_value : float
         How often at least one rule fails a model that has not changed, for rules whose errors are
         independent; where rules share items it is less, but at least that of the worst rule.
     prob : float or None
         The probability of intervals that would correct for the number of rules (Bonferroni), where
-        there are several and the policy has none of its own.
+        several fail if clearly outside and the policy has none of its own. Rules that fail if
+        possibly outside need no correction: all must be met, and each is met wrongly at its own
+        rate at most.
     unplanned : tuple of (str, str)
         Rules that cannot be planned, and why.
     draws, seed : int
@@ -110,6 +138,7 @@ class Plan(Result):
     """
 
     rows: tuple[RulePlan, ...] = field(repr=False)
+    met: float
     false_alarms: float
     false_alarms_by_value: float
     prob: float | None = None
@@ -124,7 +153,7 @@ class Plan(Result):
 
     def _headline(self) -> str:
         share = f"{self.false_alarms:.1%} of models that have not changed"
-        return f"of {len(self.rows)} rules: fails {share}"
+        return f"of {len(self.rows)} rules: fails {share}; {self.met:.1%} meet it"
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [row for each in self.rows for row in each._rows()]
@@ -163,7 +192,7 @@ def plan(
     A measurement is drawn as $\hat\theta = \theta + \sigma z$ with the interval
     $\hat\theta \pm t \sigma \sqrt{\chi^2_\nu / \nu}$, z standard normal, $\nu = n - 1$ and t the
     quantile of Student's distribution; $\sigma$ is what makes the interval of today as long as it
-    is. Each is judged by the function that judges results. A model that has not changed has
+    is. Each is placed by the function that places results. A model that has not changed has
     $\theta$ = the value of today, or no change; the values of all rules are drawn independently.
     A worsening away from an ideal is that of the drawn change (`checking.fold`): near the ideal a
     change in either direction is one, and false alarms are twice as many.
@@ -172,9 +201,9 @@ def plan(
     --------
     >>> from evenhand.results import Measurement
     >>> m = Measurement(metric="gap", query="test", value=0.2, low=0.1, high=0.3, n=50, ideal=0.0,
-    ...                 worse="away", interval="t")
-    >>> planned = plan({"metric": "gap", "max": 0.2}, m)
-    >>> planned.false_alarms < 0.03 and planned.rows[0].false_alarms_by_value > 0.45
+    ...                 worse="higher", interval="t")
+    >>> at_limit = plan({"metric": "gap", "max": 0.2}, m).rows[0].unchanged
+    >>> at_limit.met < 0.03 and at_limit.not_met < 0.03 and at_limit.inconclusive > 0.94
     True
 
     """
@@ -201,11 +230,12 @@ def plan(
     if not rows:
         reasons = "; ".join(f"{rule}: {reason}" for rule, reason in unplanned)
         raise InputError(f"gate: expected a rule that can be planned, got none ({reasons})")
-    corrected = 1 - (1 - max(probs)) / len(rows)
+    family = sum(row.fails_if == "clearly outside" for row in rows)
     own = read.prob is not None or any(rule.prob is not None for rule in read.rules)
     return Plan(
         rows=tuple(rows),
-        prob=None if own or len(rows) == 1 else corrected,
+        prob=None if own or family < 2 else simultaneous(max(probs), family),
+        met=math.prod(row.unchanged.met for row in rows),
         false_alarms=1 - math.prod(1 - row.false_alarms for row in rows),
         false_alarms_by_value=1 - math.prod(1 - row.false_alarms_by_value for row in rows),
         unplanned=tuple(unplanned),
@@ -232,6 +262,7 @@ def _targets(
         part=rule.part,
         by=rule.by,
         prob=rule.prob,
+        min=0.0,
         max=0.0,
     )
     note = UNPAIRED if before is None else IDENTICAL
@@ -272,7 +303,7 @@ def _plan_target(
         low, high = (math.log(x) if x > 0 else -math.inf for x in (low, high))
         ends, truth = [math.log(e.low), math.log(e.high)], math.log(e.value)
         worsenings = [math.log(x) for x in worsenings]
-    df = max(target.n - 1, 1)
+    df = target.df
     t = quantile((1 + e.prob) / 2, df)
     error = (ends[1] - ends[0]) / 2 / t
     if rule.limits != "value":
@@ -286,20 +317,20 @@ def _plan_target(
     noise = error * rng.standard_normal(draws)
     half = t * error * np.sqrt(rng.chisquare(df, draws) / df)
 
-    def fails(size: float, half: Any = half) -> float:
+    def draw(size: float, half: Any = half) -> tuple[Any, Any]:
         drawn = truth + direction * size + noise
         ends = drawn - half, drawn + half
-        if folded:
-            ends = fold(start or 0.0, *ends)
-        return float(np.mean(is_failure(*ends, low, high, fails_if)))
+        return fold(start or 0.0, *ends) if folded else ends
 
-    sizes = list(worsenings) or [step * error for step in STEPS]
-    curve = [(size, fails(size)) for size in sizes]
-    alarms, by_value, detected = fails(0.0), fails(0.0, 0.0), _detected(fails, error)
-    shown = truth
-    if ratio:
-        curve = [(math.exp(size), share) for size, share in curve]
-        detected, shown = math.exp(detected), math.exp(truth)
+    def simulate(size: float, half: Any = half) -> Point:
+        placed = place_many(*draw(size, half), low, high)
+        met, crossing, outside = (float(np.mean(placed == code)) for code in (1, 0, -1))
+        fails = outside if fails_if == "clearly outside" else outside + crossing
+        return Point(math.exp(size) if ratio else size, met, crossing, outside, fails)
+
+    detected = _detected(lambda size: simulate(size).fails, error)
+    worst = draw(0.0)[1] - truth if folded or direction > 0 else truth - draw(0.0)[0]
+    margin = float(np.quantile(worst, POWER))
     return RulePlan(
         rule=rule.label,
         metric=rule.metric,
@@ -311,11 +342,12 @@ def _plan_target(
         fails_if=fails_if,
         n=target.n,
         standard_error=error,
-        truth=shown,
-        false_alarms=alarms,
-        false_alarms_by_value=by_value,
-        curve=tuple(curve),
-        detected=detected,
+        truth=math.exp(truth) if ratio else truth,
+        unchanged=simulate(0.0),
+        false_alarms_by_value=simulate(0.0, 0.0).fails,
+        curve=tuple(map(simulate, worsenings or [step * error for step in STEPS])),
+        detected=math.exp(detected) if ratio else detected,
+        margin=math.exp(margin) if ratio else margin,
         note=note,
     )
 

@@ -6,6 +6,7 @@ until the fixture is called.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Gate:
-    """Check results and fail the test where they do not meet the policy.
+    """Check results and fail the test where the policy fails.
+
+    A rule that is inconclusive fails, like one that is not met; with `fails_if = "clearly outside"`
+    it is a warning of pytest.
 
     Parameters
     ----------
@@ -95,8 +99,10 @@ class Gate:
             result = check(chosen, read, earlier)
         except EvenhandError as error:
             pytest.fail(f"evenhand_gate: {error}", pytrace=False)
-        if not result.met:
+        if result.failed:
             pytest.fail(str(result), pytrace=False)
+        if not result.met:
+            warnings.warn(f"evenhand_gate: {result}", stacklevel=2)
         return result
 
     def measure(

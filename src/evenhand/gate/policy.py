@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,8 +17,8 @@ from pydantic import PlainValidator
 from evenhand.errors import InputError, LexiconError, UnknownNameError
 from evenhand.gate.reading import Source, read_results
 from evenhand.instruments import compare, find
-from evenhand.lexicon.schema import STRICT, Rows, Text, fail, read_toml
-from evenhand.results import Measurement
+from evenhand.lexicon.schema import STRICT, Rows, Text, fail, read_toml, validate
+from evenhand.results import Measurement, Worse
 
 FailsIf: TypeAlias = Literal["clearly outside", "possibly outside"]
 Missing: TypeAlias = Literal["fail", "warn", "ignore"]
@@ -31,7 +32,7 @@ LIMITS = {
 
 
 def _check_number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise fail(f"expected a number, got {value!r}")
     return float(value)
 
@@ -73,9 +74,10 @@ class Rule:
     against : str, optional
         Of item scores: the query (model) that the stored comparison is with, in place of a
         baseline.
-    fails_if : {"clearly outside", "possibly outside"}, optional
-        Whether the rule fails only if the whole interval is outside the range, or unless the whole
-        interval is inside.
+    fails_if : {"possibly outside", "clearly outside"}, optional
+        Whether the rule fails unless it is met (the interval is inside the range), or only if it is
+        not met (the interval is outside). They differ for a rule that is inconclusive: the interval
+        crosses a limit.
     prob : float, optional
         Probability of the interval; by default that of the results.
     missing : {"fail", "warn", "ignore"}, optional
@@ -140,7 +142,37 @@ class Rule:
             return f"expected {first} of {second} or less, got {low:g} and {high:g}"
         if self.against is not None and self.limits == "value":
             return "against is for limits of the change or worsening"
-        return ""
+        cls = find(self.metric)
+        if cls is None or self.part is not None or self.by is not None:
+            return ""
+        about = cls.declaration
+        return self.one_sided_problem(about.ideal, about.worse, ratio=about.compared == "ratio")
+
+    def one_sided_problem(self, ideal: float | None, worse: Worse, *, ratio: bool) -> str:
+        """What to write where a measure with bias on both sides of its ideal has one limit alone.
+
+        >>> print(Rule(metric="weat", max=0.5).one_sided_problem(0.0, "away", ratio=False))
+        weat can lie on either side of 0: expected min and max, got max alone: write min = -0.5 and max = 0.5
+        """  # noqa: E501
+        low, high = self.range
+        if worse != "away" or ideal is None or self.limits == "worsening":
+            return ""
+        keys = LIMITS[self.limits]
+        given = [key for key in keys if self._has(key)]
+        if len(given) == 2:
+            return ""
+        problem = (
+            f"{self.metric} can lie on either side of {ideal:g}: expected {' and '.join(keys)}, "
+            f"got {given[0]} alone"
+        )
+        centre = ideal if self.limits == "value" else float(ratio)
+        if not low < centre < high:
+            return problem
+        limit = low if math.isinf(high) else high
+        ends = sorted((limit, centre**2 / limit if ratio and limit > 0 else 2 * centre - limit))
+        lines = [f"{key} = {end:.4g}" for key, end in zip(keys, ends, strict=True)]
+        worsening = f", or max_worsening = {ends[1]:.4g}" if self.limits == "change" else ""
+        return f"{problem}: write {' and '.join(lines)}{worsening}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +183,8 @@ class Policy:
     ----------
     rules : tuple of Rule
     title : str
-    fails_if : {"clearly outside", "possibly outside"}
+    fails_if : {"possibly outside", "clearly outside"}
+        By default a rule fails unless it is met, so that fewer items never pass more easily.
     missing : {"fail", "warn", "ignore"}
     prob : float, optional
 
@@ -161,7 +194,7 @@ class Policy:
 
     rules: Rows[Rule]
     title: Text = ""
-    fails_if: FailsIf = "clearly outside"
+    fails_if: FailsIf = "possibly outside"
     missing: Missing = "fail"
     prob: Prob = None
 
@@ -186,9 +219,10 @@ def read_policy(source: str | os.PathLike[str] | Policy | Rule | Mapping[str, An
     """
     path = ""
     if isinstance(source, Policy):
-        policy = source
+        rules = [_given(rule) if isinstance(rule, Rule) else rule for rule in source.rules]
+        policy = validate("policy", Policy, {**_given(source), "rules": rules})
     elif isinstance(source, Rule):
-        policy = Policy(rules=(source,))
+        policy = Policy(rules=(validate("rule", Rule, _given(source)),))
     elif isinstance(source, Mapping):
         keys = [field.name for field in fields(Rule)]
         for key in source:
@@ -196,7 +230,8 @@ def read_policy(source: str | os.PathLike[str] | Policy | Rule | Mapping[str, An
                 raise UnknownNameError("key of a rule", key, keys)
         if "metric" not in source:
             raise InputError("rule: the key 'metric' is missing")
-        policy = Policy(rules=(Rule(**source),))
+        given = {key: value for key, value in source.items() if value is not None}
+        policy = Policy(rules=(validate("rule", Rule, given),))
     else:
         path = os.fspath(source)
         policy = read_toml(Path(path), Policy)
@@ -208,6 +243,18 @@ def read_policy(source: str | os.PathLike[str] | Policy | Rule | Mapping[str, An
     return policy
 
 
+def _given(settings: Rule | Policy) -> dict[str, Any]:
+    """The fields that differ from their defaults."""
+    values = {
+        field.name: (getattr(settings, field.name), field.default) for field in fields(settings)
+    }
+    return {
+        name: value
+        for name, (value, default) in values.items()
+        if default is MISSING or not (value is default or value == default)
+    }
+
+
 # ------------------------------------------------------------------------------ a first policy
 
 
@@ -215,9 +262,11 @@ HEADER = """\
 # What a model must meet: `evenhand gate POLICY RESULTS`. The limits are numbers of today, a start:
 # set those that you can defend. `evenhand gate POLICY RESULTS --plan` shows what they would catch.
 
-# "clearly outside": a rule fails only if the whole interval is outside its limits.
-# "possibly outside": it fails unless the whole interval is inside.
-fails_if = "clearly outside"
+# A rule is met if the interval is inside its limits, not met if it is outside, and inconclusive if
+# it crosses a limit.
+# "possibly outside": what is not met or inconclusive fails; fewer items never pass more easily.
+# "clearly outside": only what is not met fails.
+fails_if = "possibly outside"
 
 # What it means that something was not measured: fail, warn or ignore.
 missing = "fail"
@@ -311,15 +360,15 @@ def _rule(m: Measurement, paired: bool, several: bool) -> str:
         *([f"subject = {_text(m.subject)}"] if m.subject and several else []),
     ]
     ratio = is_ratio(m.metric)
+    low, high = _limits(m, ratio)
     judged = m.worse != "away" or m.ideal is not None
+    worsening = f"max_worsening = {_above(_margin(m, low, high, ratio))}" if judged else ""
     if paired and judged:
-        lines.append(f"max_worsening = {1.0 if ratio else 0.0}")
+        lines.append(worsening)
     else:
-        low, high = _limits(m, ratio)
         lines += [f"min = {_below(low)}"] if low > -math.inf else []
-        lines += [f"max = {0.0 - _below(-high)}"] if high < math.inf else []
-        if judged:
-            lines.append(f"# with a baseline, in place of these: max_worsening = {float(ratio)}")
+        lines += [f"max = {_above(high)}"] if high < math.inf else []
+        lines += [f"# with a baseline, in place of these: {worsening}"] if judged else []
     return "\n".join(lines) + "\n"
 
 
@@ -335,6 +384,19 @@ def _limits(m: Measurement, ratio: bool) -> tuple[float, float]:
         return m.ideal / factor, m.ideal * factor
     reach = max(m.ideal - m.low, m.high - m.ideal)
     return m.ideal - reach, m.ideal + reach
+
+
+def _margin(m: Measurement, low: float, high: float, ratio: bool) -> float:
+    """How far the limits of the value are from the value of today; of a ratio, a factor."""
+    away = m.worse == "away" and m.ideal is not None and m.value < m.ideal
+    end = low if m.worse == "lower" or away else high
+    if not ratio:
+        return abs(end - m.value)
+    return max(end / m.value, m.value / end) if min(end, m.value) > 0 else 1.0
+
+
+def _above(x: float) -> float:
+    return 0.0 - _below(-x)
 
 
 def _below(x: float) -> float:

@@ -58,6 +58,13 @@ def read_results(*sources: Source) -> Results:
     ['gap']
 
     """
+    results = _read_all(sources)
+    if not (results.measurements or results.comparisons or results.skipped):
+        raise InputError("gate: expected results, got none")
+    return results
+
+
+def _read_all(sources: Iterable[Source]) -> Results:
     measurements: dict[tuple[str, ...], Measurement] = {}
     comparisons: list[Comparison] = []
     skipped: list[Mapping[str, str]] = []
@@ -83,7 +90,7 @@ def _in_memory(source: Any) -> Results:
     if hasattr(source, "measurements"):
         return Results(tuple(source.measurements), tuple(getattr(source, "comparisons", ())))
     if isinstance(source, Sequence) and not isinstance(source, bytes):
-        results = read_results(*source)
+        results = _read_all(source)
         return Results(
             results.measurements,
             results.comparisons,

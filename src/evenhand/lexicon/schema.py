@@ -135,7 +135,7 @@ def data(*parts: str) -> Traversable:
 
 def read_toml(source: Source, schema: type[T]) -> T:
     """Read a TOML file."""
-    return _validate(source, schema, _parse(source, "TOML", tomllib.loads))
+    return validate(source, schema, _parse(source, "TOML", tomllib.loads))
 
 
 def read_json(source: Source, schema: type[T]) -> T:
@@ -144,7 +144,7 @@ def read_json(source: Source, schema: type[T]) -> T:
     def parse(text: str) -> object:
         return json.loads(text, object_pairs_hook=_refuse_repeats)
 
-    return _validate(source, schema, _parse(source, "JSON", parse))
+    return validate(source, schema, _parse(source, "JSON", parse))
 
 
 def read_csv(source: Source, schema: type[T]) -> list[tuple[int, T]]:
@@ -176,7 +176,7 @@ def read_csv(source: Source, schema: type[T]) -> list[tuple[int, T]]:
                 for name, cell in zip(header, stripped, strict=True)
                 if cell or columns[name]
             }
-            rows.append((line, _validate(source, schema, named, line)))
+            rows.append((line, validate(source, schema, named, line)))
     except csv.Error as problem:
         raise LexiconError(str(source), f"not CSV: {problem}", line=lines.line_num) from None
     if not rows:
@@ -223,7 +223,8 @@ def _adapter(schema: Hashable) -> TypeAdapter[Any]:
     return TypeAdapter(cast(Any, schema))
 
 
-def _validate(source: Source, schema: type[T], content: object, line: int | None = None) -> T:
+def validate(source: Source | str, schema: type[T], content: object, line: int | None = None) -> T:
+    """The content as an instance of the schema; `source` is the place that errors name."""
     try:
         result: T = _adapter(cast(Hashable, schema)).validate_python(content)
     except ValidationError as error:
