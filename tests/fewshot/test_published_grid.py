@@ -161,4 +161,6 @@ def test_the_page_of_corpus_versions_has_the_published_numbers():
             value, low, high = (text.replace("-", "−") for text in numbers)
             assert f"{value} [{low}, {high}]" in page, row
             checked += 1
+    losses = runpy.run_path(str(ROOT / "benchmarks" / "corpus_versions.py"))["loss_table"]
+    assert losses(RESULTS / "corpus-versions") in page
     assert checked == 6 + 6 + 2 * 2 * 6  # contrast, pronouns; accuracy, association of two networks
