@@ -438,6 +438,19 @@ def print_tables(out: Path) -> None:
                 print(f"| {' | '.join([*begin, *(cell(row, key) for key in shown)])} |")
 
 
+def loss_table(out: Path) -> str:
+    """Training loss (mean of the first epoch, highest, last) and evaluation loss by version."""
+    points = read_rows(out / CURVES)
+    lines = []
+    for version in dict.fromkeys(point["version"] for point in points):
+        cells = []
+        for part in ("training", "evaluation"):
+            losses = [float(p[part]) for p in points if p["version"] == version and p[part]]
+            cells += [f"{loss:.2f}" for loss in (losses[0], max(losses), losses[-1])]
+        lines.append(f"| {version} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 PLAIN = ("accuracy", "pronouns", "perplexity")
 
 
@@ -469,6 +482,7 @@ def main(given: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(given)
     if arguments.figure:
         draw(arguments.figure)
+        print(loss_table(arguments.figure))
         print_tables(arguments.figure)
         return
     if arguments.data is None:

@@ -7,6 +7,10 @@ The first prints the tables as Markdown. The second first writes the CSV files o
 report GRID` into the folder: one row per cell (results), per network (networks), per mitigation
 (mitigations) and per paired change of a cell (effects), compressed, with 6 digits. Of several
 grids the rows follow each other: the same cells with other seeds, of which one table is printed.
+
+Intervals and p-values of single settings are not independent, since settings share their classes.
+So each count of intervals that exclude 0 has the number that is left after Holm's correction over
+the settings that are counted.
 """
 
 from __future__ import annotations
@@ -16,10 +20,14 @@ import csv
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
+from evenhand.judging import excludes
+from evenhand.statistics.tests import holm
 from published import drop_zero, read_rows, save_rows
 
 FILES = ("results", "networks", "mitigations", "effects")
+ALPHA = 0.05
 
 Row = dict[str, str]
 
@@ -70,8 +78,10 @@ def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def network_table(folder: Path) -> str:
     """Means over the tasks without a mitigation, the most accurate network first."""
     rows = [row for row in read(folder, "networks") if row["mitigation"] == "none"]
+    ps = holm([float(row["association_p_value"]) for row in rows])
+    own = {row["network"]: p for row, p in zip(rows, ps, strict=True)}
     rows.sort(key=lambda row: -float(row["accuracy"]))
-    head = ["network", "accuracy", "difference from the mean", "p", "association"]
+    head = ["network", "accuracy", "difference from the mean", "p", "association", "p"]
     return markdown(
         [*head, "difference from the mean", "p"],
         (
@@ -81,6 +91,7 @@ def network_table(folder: Path) -> str:
                 shown(row, "accuracy_difference"),
                 _p(row["accuracy_difference_p_holm"]),
                 shown(row, "association"),
+                _p(str(own[row["network"]])),
                 shown(row, "association_difference"),
                 _p(row["association_difference_p_holm"]),
             ]
@@ -105,15 +116,15 @@ def mitigation_table(folder: Path) -> str:
                     shown(row, "epsilon"),
                     shown(row, "accuracy"),
                     _p(row["accuracy_p_holm"]),
-                    f"{clear(cells, 'association')} of {len(cells)}",
+                    counted(cells, "association"),
                 ]
             )
     before = [cell for cell in results if cell["mitigation"] == "none"]
     association = sum(float(cell["association"]) for cell in before) / len(before)
-    count = f"{clear(before, 'association')} of {len(before)}"
+    count = counted(before, "association")
     rows.insert(0, ["none", _number(str(association)), "", "", "", "", "", count])
     head = ["mitigation", "association", "change", "p", "change of ε", "change of accuracy", "p"]
-    return markdown([*head, "settings whose interval excludes 0"], rows)
+    return markdown([*head, COUNTED], rows)
 
 
 def measure_table(folder: Path) -> str:
@@ -129,10 +140,10 @@ def measure_table(folder: Path) -> str:
                 _number(str(sum(values) / len(values))),
                 f"{_number(str(min(values)))} to {_number(str(max(values)))}",
                 f"{above} of {len(values)}",
-                str(clear(cells, name)),
+                counted(cells, name),
             ]
         )
-    return markdown(["measure", "mean", "range", "above 0", "interval excludes 0"], rows)
+    return markdown(["measure", "mean", "range", "above 0", COUNTED], rows)
 
 
 def task_table(folder: Path) -> str:
@@ -171,9 +182,60 @@ def seed_table(folder: Path) -> str:
     return markdown([*head, "share of the variance"], rows)
 
 
+def baseline_table(folder: Path) -> str:
+    """Accuracy less that of counting words, without a mitigation, by network and shots."""
+    cells = [cell for cell in read(folder, "results") if cell["mitigation"] == "none"]
+    shots = sorted({int(cell["shots"]) for cell in cells})
+    rows = {}
+    for network in {cell["network"] for cell in cells}:
+        gaps = []
+        for count in shots:
+            chosen = [c for c in cells if c["network"] == network and int(c["shots"]) == count]
+            gap = [float(c["accuracy"]) - float(c["baseline"]) for c in chosen]
+            gaps.append(sum(gap) / len(gap))
+        rows[network] = gaps
+    order = sorted(rows, key=lambda network: -sum(rows[network]))
+    return markdown(
+        ["network", *(f"{count} shots" for count in shots)],
+        ([network, *(_number(str(gap)) for gap in rows[network])] for network in order),
+    )
+
+
+def width_table(folder: Path) -> str:
+    """How much wider intervals of accuracy for new classes are than those over episodes."""
+    rows = []
+    for name, about in (("results", "a setting"), ("networks", "a network's mean over settings")):
+        if not (folder / f"{name}.csv.gz").exists():
+            continue
+        ratios = [
+            (float(row["accuracy_high"]) - float(row["accuracy_low"]))
+            / (float(row["accuracy_naive_high"]) - float(row["accuracy_naive_low"]))
+            for row in read(folder, name)
+            if row["mitigation"] == "none"
+        ]
+        numbers = [f"{ratio:.1f}" for ratio in (median(ratios), min(ratios), max(ratios))]
+        rows.append([about, *numbers])
+    return markdown(["accuracy of", "times as wide, median", "least", "most"], rows)
+
+
 def clear(cells: list[Row], name: str) -> int:
     """How many intervals exclude 0."""
-    return sum(float(c[f"{name}_low"]) > 0 or float(c[f"{name}_high"]) < 0 for c in cells)
+    return sum(excludes(float(c[f"{name}_low"]), float(c[f"{name}_high"]), 0) for c in cells)
+
+
+COUNTED = "settings whose interval excludes 0 (after Holm)"
+
+
+def counted(cells: list[Row], name: str) -> str:
+    """How many intervals exclude 0, and how many are left after Holm over these settings.
+
+    Equations 20 and 21 are sizes, above 0 without bias too, and have no test.
+    """
+    if f"{name}_p_value" not in cells[0]:
+        return "–"
+    known = [float(c[f"{name}_p_value"]) for c in cells]
+    ps = holm([p for p in known if not math.isnan(p)])
+    return f"{clear(cells, name)} ({sum(p < ALPHA for p in ps)}) of {len(cells)}"
 
 
 def main() -> None:
@@ -184,9 +246,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.publish is not None:
         publish(given.publish, given.folder)
-    tables = [measure_table, task_table, mitigation_table]
+    tables = [width_table, measure_table, task_table, baseline_table, mitigation_table]
     if (given.folder / "networks.csv.gz").exists():  # a grid of one network has none
-        tables.insert(2, network_table)
+        tables.insert(3, network_table)
     if len({row["seeds"] for row in read(given.folder, "results")}) > 1:
         tables = [seed_table]
     for table in tables:

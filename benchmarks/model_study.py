@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from evenhand.cache import Cache
 from evenhand.errors import EvenhandError
 from evenhand.files import document, read_document, save_json
 from evenhand.instruments import Run, instruments
+from evenhand.judging import simultaneous
 from evenhand.language.control import check_control
 from evenhand.language.models import load
 from evenhand.results import Measurement
@@ -55,6 +56,9 @@ OUTCOMES = ("survives", "responds", "undecided", "no effect")
 NONE = "–"
 FEWEST = 5
 """Models that two measures must have in common to be compared."""
+
+Values = Mapping[tuple[str, str], float]
+"""The value of each model and measure."""
 
 
 def material(instrument: Any, data: Path) -> Any:
@@ -184,15 +188,10 @@ def tables(options: argparse.Namespace) -> None:
                 print(f"| {model} | {' | '.join(cells)} |")
         print()
 
-    def agreement(one: str, two: str, left_out: str = "") -> list[str]:
-        return [
-            m for m in models if (m, one) in value and (m, two) in value and family[m] != left_out
-        ]
-
     print("| measures | models | τ | 95 %, models sampled | families sampled |")
     print("| --- | ---: | ---: | --- | --- |")
     for one, two in combinations(measures, 2):
-        both = agreement(one, two)
+        both = measured_by(value, one, two)
         if len(both) < FEWEST:
             continue
         scores = [[value[m, each] for m in both] for each in (one, two)]
@@ -203,30 +202,23 @@ def tables(options: argparse.Namespace) -> None:
             f"[{wide_low:.2f}, {wide_high:.2f}] |"
         )
 
-    def mean_tau(pairs: Sequence[tuple[str, str]], left_out: str = "") -> float:
-        taus = [
-            kendall(*([value[m, each] for m in both] for each in pair))[0]
-            for pair in pairs
-            if len(both := agreement(*pair, left_out)) >= FEWEST
-        ]
-        taus = [tau for tau in taus if math.isfinite(tau)]
-        return sum(taus) / len(taus) if taus else math.nan
-
-    print("\n| pairs | number | mean τ | 95 %, families left out in turn |")
-    print("| --- | ---: | ---: | --- |")
     kinds = {
         "both about gender": list(combinations(of_gender, 2)),
         "both about many groups": list(combinations(of_many, 2)),
         "one of each": [(one, two) for one in of_gender for two in of_many],
     }
+    together = simultaneous(0.95, len(kinds))
+    print("\n| pairs | number | mean τ | 95 %, families left out in turn | all three together |")
+    print("| --- | ---: | ---: | --- | --- |")
     for name, pairs in kinds.items():
-        pairs = [pair for pair in pairs if len(agreement(*pair)) >= FEWEST]
-        if not pairs:
-            continue
-        tau = mean_tau(pairs)
-        without = [mean_tau(pairs, left_out) for left_out in dict.fromkeys(family.values())]
-        low, high = jackknife(tau, [t for t in without if math.isfinite(t)])
-        print(f"| {name} | {len(pairs)} | {tau:.2f} | [{low:.2f}, {high:.2f}] |")
+        pairs = [pair for pair in pairs if len(measured_by(value, *pair)) >= FEWEST]
+        if pairs:
+            tau, low, high = mean_agreement(value, family, pairs)
+            _, wide_low, wide_high = mean_agreement(value, family, pairs, together)
+            print(
+                f"| {name} | {len(pairs)} | {tau:.2f} | [{low:.2f}, {high:.2f}] | "
+                f"[{wide_low:.2f}, {wide_high:.2f}] |"
+            )
 
     outcomes: dict[tuple[str, str], dict[str, int]] = {}
     controls = options.folder / "controls.csv.gz"
@@ -237,6 +229,35 @@ def tables(options: argparse.Namespace) -> None:
     print("| --- | --- " + "| ---: " * len(OUTCOMES) + "|")
     for (measure_name, control), counts in outcomes.items():
         print(f"| {measure_name} | {control} | {' | '.join(map(str, counts.values()))} |")
+
+
+def measured_by(value: Values, one: str, two: str) -> list[str]:
+    """The models that have both measures."""
+    return [model for model, measure in value if measure == one and (model, two) in value]
+
+
+def mean_agreement(
+    value: Values,
+    family: Mapping[str, str],
+    pairs: Sequence[tuple[str, str]],
+    prob: float = 0.95,
+) -> tuple[float, float, float]:
+    """The mean τ over pairs of measures, with the jackknife over families of models.
+
+    Every replicate averages the same pairs, however few of their models are left: the mean of
+    other pairs would differ for another reason than the family. Where a pair has no τ without a
+    family, there is no interval.
+    """
+
+    def mean_tau(left_out: str = "") -> float:
+        taus = []
+        for one, two in pairs:
+            both = [m for m in measured_by(value, one, two) if family[m] != left_out]
+            taus.append(kendall(*([value[m, each] for m in both] for each in (one, two)))[0])
+        return sum(taus) / len(taus)
+
+    tau, without = mean_tau(), [mean_tau(each) for each in dict.fromkeys(family.values())]
+    return tau, *jackknife(tau, without, prob)
 
 
 def show(row: dict[str, str] | None) -> str:

@@ -45,7 +45,7 @@ def _outcome(verdict: Verdict) -> Outcome:
     if not found and verdict.subject == "data":  # of many classes only the extreme are saved
         return Outcome(found=False, size=math.nan, low=math.nan, high=math.nan)
     test = verdict.size or verdict.tests[0]
-    return Outcome(found=found, size=test["size"], low=test["size_low"], high=test["size_high"])
+    return Outcome(found=found, size=test.size, low=test.size_low, high=test.size_high)
 
 
 def vectors(d: float, seed: int, words: int = 100) -> Outcome:

@@ -80,6 +80,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def upper_first(text: str) -> str:
+    """A text that begins with a capital letter; the other letters stay as they are.
+
+    >>> upper_first("a mean effect size"), upper_first("LEACE"), upper_first("")
+    ('A mean effect size', 'LEACE', '')
+    """
+    return text[:1].upper() + text[1:]
+
+
 LONGEST_SLUG = 100
 
 

@@ -220,6 +220,8 @@ def test_help_fits_80_columns_and_teaches(path, capsys, monkeypatch):
     assert run([*path.split(), "--help"]) == 0
     text = capsys.readouterr().out
     assert [line for line in text.splitlines() if len(line) > 80] == []
+    flat = " ".join(text.split())
+    assert [mark for mark in ("<function", "<class", " object at 0x") if mark in flat] == []
     first = text.split("\n\n")[1]
     assert first.strip()[0].isupper()
     assert re.search(r"Examples?\b.*:", text) or "Start with:" in text
@@ -271,6 +273,23 @@ def test_documented_commands_have_their_options():
         flags = {f for o in member.params for f in (*o.opts, *o.secondary_opts)} | {"--help"}
         given = {word.partition("=")[0].rstrip(",.):") for word in words if word.startswith("--")}
         unknown += [(page, path, flag) for flag in sorted(given - flags)]
+    assert unknown == []
+
+
+def test_options_named_in_pages_are_of_some_command():
+    """Options in code spans; pages for developers name those of scripts too."""
+    every = {flag for member in members().values() for o in member.params for flag in o.opts}
+    every |= {
+        flag for member in members().values() for o in member.params for flag in o.secondary_opts
+    }
+    unknown = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if page.parent.name == "developers":
+            continue
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for span in re.findall(r"`(-[^`]*)`", text):
+            named = re.findall(r"(?<!\S)--?[a-zA-Z][a-z-]*", span)
+            unknown += [(page.name, flag) for flag in named if flag not in every]
     assert unknown == []
 
 

@@ -21,7 +21,10 @@ def script():
 @pytest.mark.parametrize(
     ("grid", "tables"),
     [
-        ("wikibios-minilm", ["measure", "task", "network", "mitigation"]),
+        (
+            "wikibios-minilm",
+            ["width", "measure", "task", "network", "baseline", "mitigation"],
+        ),
         ("wikibios-mini", ["network", "mitigation"]),
         ("events-minilm", ["network", "mitigation"]),
         ("wikibios-seeds", ["seed"]),
@@ -100,6 +103,35 @@ def test_two_seeds_are_compared_within_each_cell(script, tmp_path):
     assert "| maml | accuracy | .1414 | .1000 | 200.0% |" in script["seed_table"](tmp_path / "out")
 
 
+def test_counts_of_intervals_have_the_number_after_holm(script):
+    """Four intervals exclude 0; after Holm over the six settings two of them do."""
+    settings = [(0.1, 0.9, 0.001)] * 2 + [(0.1, 0.9, 0.03)] * 2 + [(-0.1, 0.9, 0.4)] * 2
+    names = ("x_low", "x_high", "x_p_value")
+    cells = [dict(zip(names, map(str, row), strict=True)) for row in settings]
+    assert script["counted"](cells, "x") == "4 (2) of 6"
+    sizes = [{name: row[name] for name in names[:2]} for row in cells]
+    assert script["counted"](sizes, "x") == "–"
+
+
+def test_what_the_page_says_of_the_networks_and_of_equations_20_and_21(script):
+    networks = script["read"](RESULTS / "wikibios-minilm", "networks")
+    ps = [float(row["association_p_value"]) for row in networks if row["mitigation"] == "none"]
+    assert sum(p < 0.05 for p in script["holm"](ps)) == 8
+    cells = script["read"](RESULTS / "wikibios-minilm", "results")
+    cells = [cell for cell in cells if cell["mitigation"] == "none"]
+    of_ease = {
+        name: [
+            abs(float(cell[name]) - abs(float(cell[own]))) > 2e-6  # printed with six digits
+            for cell in cells
+        ]
+        for name, own in (("mu_skew", "skew"), ("mu_stereo", "stereotype"))
+    }
+    assert sum(of_ease["mu_skew"]) == 107
+    both = [c for c, *d in zip(cells, *of_ease.values(), strict=True) if all(d)]
+    assert len(both) == 48
+    assert all(c["mu_skew"] == c["mu_stereo"] for c in both)
+
+
 def test_published_files_are_rounded_copies_of_a_report(script, tmp_path):
     report = tmp_path / "grid" / "report"
     report.mkdir(parents=True)
@@ -129,4 +161,6 @@ def test_the_page_of_corpus_versions_has_the_published_numbers():
             value, low, high = (text.replace("-", "−") for text in numbers)
             assert f"{value} [{low}, {high}]" in page, row
             checked += 1
+    losses = runpy.run_path(str(ROOT / "benchmarks" / "corpus_versions.py"))["loss_table"]
+    assert losses(RESULTS / "corpus-versions") in page
     assert checked == 6 + 6 + 2 * 2 * 6  # contrast, pronouns; accuracy, association of two networks

@@ -12,8 +12,8 @@ import pytest
 from evenhand.files import to_json
 from evenhand.instruments import all_declarations
 from evenhand.lexicon import topic
-from evenhand.report.answer import Answer, build_answer, deciding_forest
-from evenhand.report.blocks import Figure
+from evenhand.report.answer import Answer, Remedy, build_answer, deciding_forest
+from evenhand.report.blocks import FILTERS, Figure, Prose
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import Level, Subject, Verdict, VerdictTest, judge
 from evenhand.results import Items, Measurement
@@ -259,3 +259,56 @@ def test_a_topic_without_a_mitigation_says_so(findings: Findings) -> None:
     (action,) = answer_of(findings, judged).actions
     assert "No mitigation was tried" in action.text
     assert "--topic race" in action.command
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a mean effect size", "A mean effect size"),
+        ("an association contrast", "An association contrast"),
+        ("the accuracy gap with maml", "The accuracy gap with maml"),
+        ("LEACE", "LEACE"),
+        ("", ""),
+    ],
+)
+def test_only_the_first_letter_becomes_a_capital(text: str, expected: str) -> None:
+    assert FILTERS["upper_first"](text) == expected
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def advice(subject: str, remedy: Remedy | None = None) -> tuple[str, str]:
+    named = {"verdict": verdict("strong evidence", subject), "remedy": remedy, "source": "mini"}
+    prose = Prose("answer")
+    return prose.act(**named), prose.act_command(**named)
+
+
+@pytest.mark.parametrize("subject", ["model", "causal", "encoder", "data", "classifier"])
+def test_advice_without_a_measurement_cites_an_experiment(subject: str) -> None:
+    """Every number of the advice, with its interval, is on the page that it names."""
+    text, _ = advice(subject)
+    cited = re.findall(r"docs/([\w/-]+\.md)", text)
+    assert cited
+    pages = " ".join((DOCS / name).read_text(encoding="utf-8") for name in cited)
+    known = set(re.findall(r"\d*\.\d+", pages))
+    numbers = re.findall(r"\d*\.\d+", text)
+    assert len(numbers) >= 3
+    assert {number for number in numbers if number.removeprefix("0") not in known} == set()
+
+
+def test_nothing_advises_neutral_training_texts_alone() -> None:
+    for subject in ("data", "classifier"):
+        text, command = advice(subject)
+        assert "Neutral texts in the training alone raised the association" in text
+        assert "neutral" not in command
+    assert "--mitigation calibrate --mitigate all" in advice("classifier")[1]
+
+
+def test_a_mitigation_of_a_classifier_is_advised_as_it_was_tried() -> None:
+    tried = {"subject": "classifier", "topic": "gender", "method": "neutralize", "helped": True}
+    remedy = Remedy(**tried, sentence="", cost="")
+    text, command = advice("classifier", remedy)
+    assert "applied to the test as well as to the training" in text
+    assert "in the training alone raised" in text
+    assert "--mitigation neutralize --mitigate all" in command

@@ -76,8 +76,8 @@ def fewshot() -> None:
     \b
     Examples:
       evenhand fewshot run --data bios.csv --label job -o base
-      evenhand fewshot run --data bios.csv --label job --mitigation neutralize -o neutral
-      evenhand fewshot bias base neutral
+      evenhand fewshot run --data bios.csv --label job --mitigation calibrate --mitigate all -o even
+      evenhand fewshot bias base even
     """
 
 
@@ -130,9 +130,9 @@ def run(
 
     \b
     Examples:
-      evenhand fewshot run --ways 5 --shots 4 --queries 5 --out base
-      evenhand fewshot run --ways 5 --shots 4 --queries 5 --mitigation neutralize --out neutral
-      evenhand fewshot bias base neutral
+      evenhand fewshot run --shots 4 --out base
+      evenhand fewshot run --shots 4 --mitigation calibrate --mitigate all --out even
+      evenhand fewshot bias base even
       evenhand fewshot run --data bios.csv --at-least 100 --network induction --seeds 3 --out bios
       evenhand fewshot run --data asked.jsonl --text question --label topic --finetune --out asked
     """

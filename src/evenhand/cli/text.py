@@ -316,7 +316,7 @@ def anonymize(**options: Any) -> None:
 @item_option
 @names_option(
     "--versions",
-    default=VERSIONS,
+    default=tuple(VERSIONS),
     show_default=True,
     type=completion.Value(lambda: VERSIONS, separator=","),
     help="Which versions: words and names swapped, words or names alone, no gender stated.",

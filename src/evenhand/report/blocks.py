@@ -23,6 +23,7 @@ from evenhand.wording import (
     percent,
     probability,
     slug,
+    upper_first,
     visible,
 )
 
@@ -273,7 +274,7 @@ def lay_out(sections: Sequence[Section]) -> list[Section]:
             like = next((said[sentence] for sentence in sentences if sentence in said), "")
             new = " ".join(sentence for sentence in sentences if sentence not in said)
             said.update({sentence: block.name for sentence in sentences if sentence not in said})
-            caption = head + new[:1].upper() + new[1:] if like else block.caption
+            caption = head + upper_first(new) if like else block.caption
             return replace(block, caption=caption, like=like, folded=not first)
         if isinstance(block, Table):
             name = slug(block.caption)
@@ -365,6 +366,7 @@ FILTERS: Mapping[str, Any] = {
     "percent": percent,
     "probability": probability,
     "thousands": lambda value: f"{value:,}",
+    "upper_first": upper_first,
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from evenhand.instruments import Declaration, all_declarations, find
 from evenhand.results import Measurement
 from evenhand.vectors import hiding, nulls, utility
+from evenhand.wording import upper_first
 
 PARTS = {
     "corpus": "text",
@@ -107,7 +108,7 @@ def label_of(measured: str | Measurement, topic: str = "", query: str = "") -> s
     metric = measured if isinstance(measured, str) else measured.metric
     known = method(metric)
     name = known.label if known else metric.replace("_", " ").replace("-", " ")
-    name = name[:1].upper() + name[1:]
+    name = upper_first(name)
     query = query if isinstance(measured, str) else measured.query
     part = query.removeprefix(topic).removeprefix(":").strip() if topic else query
     return ", ".join(text for text in (name, part) if text)
