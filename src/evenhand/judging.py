@@ -57,6 +57,24 @@ def excludes(low: float, high: float, value: float) -> bool:
     return not low <= value <= high
 
 
+def side(low: float, high: float, value: float) -> int:
+    """The side of a value that an interval lies on: 1 above it, -1 below it, 0 on neither.
+
+    >>> side(0.1, 0.3, 0.0), side(-0.3, -0.1, 0.0), side(-0.1, 0.3, 0.0)
+    (1, -1, 0)
+    """
+    return int(low > value) - int(high < value)
+
+
+def holds(p: float | None, low: float, high: float, value: float, prob: float) -> bool:
+    """Whether a corrected p-value is below 1 - `prob` and the interval excludes the value.
+
+    >>> holds(0.01, 0.1, 0.3, 0.0, 0.95), holds(0.2, 0.1, 0.3, 0.0, 0.95)
+    (True, False)
+    """
+    return p is not None and p < 1 - prob and excludes(low, high, value)
+
+
 def place(low: float, high: float, minimum: float, maximum: float) -> Placement:
     """Where an interval lies: inside the allowed range, outside of it, or across a limit.
 
@@ -517,7 +535,26 @@ def find_level(
     return "strong evidence" if met and len(agreeing) >= rules.agreeing else "some evidence"
 
 
-# ------------------------------------------------------------------------------ changes and ranks
+# ------------------------------------------------------------------------------ controls and ranks
+
+
+def judge_control(
+    before: tuple[float, float],
+    after: tuple[float, float],
+    change: tuple[float, float],
+    ideal: float,
+) -> Literal["survives", "responds", "no effect", "undecided"]:
+    """Whether a score survives its control, from the intervals before, after and of the change.
+
+    >>> judge_control((0.6, 0.8), (0.55, 0.75), (-0.1, 0.0), 0.5)
+    'survives'
+    """
+    first = side(*before, ideal)
+    if not first:
+        return "no effect"
+    if side(*after, ideal) == first:
+        return "survives"
+    return "responds" if side(*change, 0.0) == -first else "undecided"
 
 
 def ranks(names: Sequence[str], better: Iterable[tuple[str, str]]) -> Mapping[str, tuple[int, int]]:

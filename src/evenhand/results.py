@@ -540,8 +540,7 @@ class Comparison(Result):
             return "no clear change"
         nearer: bool | None = abs(after) < abs(before)
         if (distance := self.details.get("distance")) is not None:
-            clear = excludes(distance["low"], distance["high"], 0.0)
-            nearer = distance["high"] < 0 if clear else None
+            nearer = {1: False, -1: True, 0: None}[side(distance["low"], distance["high"], 0.0)]
         words = {
             True: "nearer the ideal",
             False: "further from the ideal",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.instruments import Run
-from evenhand.language.control import check_control, controls, judge, mark_control
+from evenhand.judging import judge_control
+from evenhand.language.control import check_control, controls, mark_control
 from evenhand.language.metrics.bbq import Bbq, BbqQuestion
 from evenhand.language.metrics.crows import Crows
 from evenhand.language.metrics.gest import Gest, GestSentence
 from evenhand.language.metrics.stereoset import StereoSet, Triple
 from evenhand.masked.pairs import Pair
-from evenhand.results import Estimate, Measurement
+from evenhand.results import Measurement
 from evenhand.simulate.causal import biased_model
 
 
@@ -223,8 +223,8 @@ def score(value, half=0.1):
     ],
 )
 def test_the_rule(before, after, change, outcome):
-    estimate = Estimate(value=np.mean(change), low=change[0], high=change[1], prob=0.95)
-    assert judge(score(before), score(after), estimate) == outcome
+    ends = [(score(value).low, score(value).high) for value in (before, after)]
+    assert judge_control(*ends, change, 0.5) == outcome
 
 
 def test_gendered_words_are_swapped_in_items_about_gender():

@@ -34,6 +34,7 @@ from evenhand.cli.output import (
 )
 from evenhand.cli.progress import StepProgress, step_bars
 from evenhand.errors import InputError, PartialFailure
+from evenhand.judging import holds
 
 if TYPE_CHECKING:
     from evenhand.grid import Grid, Status
@@ -717,7 +718,7 @@ def _format_cell(figure: Row | None, alpha: float | None) -> str:
         return "–"
     if alpha is None:
         return _format_value(figure)
-    star = "*" if figure["p_holm"] < alpha else ""
+    star = "*" if holds(figure["p_holm"], figure["low"], figure["high"], 0.0, 1 - alpha) else ""
     return f"{number(figure['change'])} {_format_interval(figure)}{star}"
 
 

@@ -40,6 +40,7 @@ from evenhand.grid.spec import Cell, digest, format_value
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Progress, Task, load_task
 from evenhand.instruments import Run
+from evenhand.judging import is_below
 from evenhand.results import Measurement
 from evenhand.statistics.jackknife import Floats, Ints, JoinedReplicates, Replicates
 from evenhand.statistics.tests import holm
@@ -505,7 +506,7 @@ def _tabulate_best(groups: Sequence[Group], prob: float, notes: list[str]) -> li
             notes.append(f"{competing[0].name}: networks not compared ({names}): {error}")
     for row, p in zip(rows, adjust_p_values([row["p_pairs"] for row in rows]), strict=True):
         row["p_holm"] = p
-        row["clear"] = p < 1 - prob
+        row["clear"] = is_below(p, 1 - prob)
     return rows
 
 

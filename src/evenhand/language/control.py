@@ -32,6 +32,7 @@ import numpy as np
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Run
+from evenhand.judging import judge_control
 from evenhand.language.likelihood import LanguageModel
 from evenhand.language.metrics.bbq import BbqQuestion
 from evenhand.language.metrics.gest import GestSentence
@@ -157,7 +158,7 @@ def check_control(
     before = instrument.measure(model, originals, run)
     after = instrument.measure(model, rewritten, run)
     comparison: Comparison = instrument.compare(before, _with_texts_of(originals, after))
-    outcome = judge(before, after, comparison.change)
+    outcome = _judge(before, after, comparison.change)
     return replace(
         comparison,
         after=after,
@@ -186,23 +187,11 @@ def _with_texts_of(originals: Sequence[Any], after: Measurement) -> Measurement:
     return replace(after, items=Items(rows))
 
 
-def judge(before: Measurement, after: Measurement, change: Estimate) -> Outcome:
-    """Apply the rule to the scores of original items and of their controls.
-
-    >>> score = dict(metric="m", query="q", prob=0.95, n=9, ideal=0.5, worse="away", interval="")
-    >>> before = Measurement(value=0.7, low=0.6, high=0.8, **score)
-    >>> after = Measurement(value=0.65, low=0.55, high=0.75, **score)
-    >>> judge(before, after, Estimate(value=-0.05, low=-0.1, high=0.0, prob=0.95))
-    'survives'
-    """
+def _judge(before: Measurement, after: Measurement, change: Estimate) -> Outcome:
+    """Apply the rule to the scores of original items and of their controls."""
     ideal = 0.0 if before.ideal is None else before.ideal
-    side = 1 if before.low > ideal else -1 if before.high < ideal else 0
-    if not side:
-        return "no effect"
-    if (after.low > ideal) if side > 0 else (after.high < ideal):
-        return "survives"
-    moved = change.high < 0 if side > 0 else change.low > 0
-    return "responds" if moved else "undecided"
+    first, second, moved = ((each.low, each.high) for each in (before, after, change))
+    return judge_control(first, second, moved, ideal)
 
 
 def _retained(before: Measurement, after: Measurement) -> float | None:

@@ -28,6 +28,7 @@ from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, PartialFailure, parameter
 from evenhand.files import document, public_name, save_json, versions
 from evenhand.instruments import Instrument, Run, check_options, lookup, option
+from evenhand.judging import side
 from evenhand.masked.memory import ModelSource, is_path
 from evenhand.masked.metrics.perplexity import Perplexity, perplexity
 from evenhand.masked.metrics.pronouns import BUILT_IN, INTERVAL, Pronouns, pronouns
@@ -910,7 +911,7 @@ class _Training:
         biases = biases[np.isfinite(biases)]
         value, low, high = bootstrap_mean(biases, prob=self.settings.prob, seed=self.settings.seed)
         if not self.state.step:
-            self.state.side = int(low > 0.5) - int(high < 0.5)
+            self.state.side = side(low, high, 0.5)
         return value if biases.size else None
 
     def save(self) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from evenhand.display import Result, ResultList
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
+from evenhand.judging import excludes
 from evenhand.posterior.contrasts import NAIVE, measure_contrasts, measure_levels
 from evenhand.posterior.crossed import (
     CROSSED,
@@ -77,7 +78,7 @@ class Check(Result):
 
     @property
     def passed(self) -> bool:
-        return self.low <= self.observed <= self.high
+        return not excludes(self.low, self.high, self.observed)
 
     def to_dict(self) -> dict[str, Any]:
         return {**{name: getattr(self, name) for name in self.__slots__}, "passed": self.passed}

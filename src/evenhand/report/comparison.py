@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
 from evenhand.errors import InputError
 from evenhand.files import document, real_path, replace_file, save_csv, save_json
 from evenhand.instruments import LANGUAGE, compare, find, item_key, paired_jackknife
+from evenhand.judging import excludes, simultaneous, widen
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
@@ -87,8 +88,7 @@ class Difference:
     @property
     def clear(self) -> bool:
         """The interval excludes no difference."""
-        even = 1.0 if self.ratio else 0.0
-        return self.low > even or self.high < even
+        return excludes(self.low, self.high, 1.0 if self.ratio else 0.0)
 
     def __str__(self) -> str:
         """The difference with its interval; a ratio says how many times.
@@ -422,7 +422,24 @@ def _lines(sides: Sequence[Side]) -> list[Line]:
                 differences=differences,
             )
         )
-    return lines
+    return _together(lines)
+
+
+def _together(lines: Sequence[Line]) -> list[Line]:
+    """The lines with intervals of all differences from the first audit that hold together."""
+    every = [gap for line in lines for gap in line.differences if gap is not None]
+    family = sum(gap.kind in ("paired", "unpaired") for gap in every)
+
+    def wider(gap: Difference | None) -> Difference | None:
+        if gap is None or gap.kind not in ("paired", "unpaired"):
+            return gap
+        prob = simultaneous(gap.prob, family)
+        df = gap.items - 1 if gap.items > 1 else None
+        ends = (gap.value, gap.low, gap.high)
+        _, low, high = widen(ends, gap.prob, prob, df=df, ratio=gap.ratio)
+        return replace(gap, low=low, high=high)
+
+    return [replace(line, differences=tuple(map(wider, line.differences))) for line in lines]
 
 
 def _across_kinds(

@@ -20,6 +20,7 @@ from evenhand.charts import (
     heatmap,
 )
 from evenhand.errors import InputError
+from evenhand.judging import excludes, holds
 from evenhand.report.blocks import Figure, Section, Table, write_results
 from evenhand.report.fewshot import ACCURACY, MEASURES
 from evenhand.wording import interval, number, p_value, percent, slug
@@ -232,9 +233,10 @@ def _tests(result: Mapping[str, Any]) -> dict[str, str]:
 def _clear(result: Mapping[str, Any], prob: float) -> str:
     """Whether the value is clearly not 0: by its interval, and after Holm's correction."""
     low, high = finite(result.get("low")), finite(result.get("high"))
-    excludes_zero = low is not None and high is not None and (low > 0 or high < 0)
-    p = finite(result.get("p_holm"))
-    return _mark(excludes_zero, p is not None and p < 1 - prob)
+    if low is None or high is None:
+        return ""
+    holm = holds(finite(result.get("p_holm")), low, high, 0.0, prob)
+    return _mark(excludes(low, high, 0.0), holm)
 
 
 def _mark(there: bool, filled: bool) -> str:

@@ -52,6 +52,7 @@ from evenhand.fewshot.answers import (
     paired,
 )
 from evenhand.instruments import Declaration, Evidence, Run, instrument, option
+from evenhand.judging import place
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
@@ -198,11 +199,8 @@ class Bias:
             for part in read_originals(values, both.strata, run, null)
         ]
         low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
-        verdict: Verdict = "undecided"
-        if high <= self.margin:
-            verdict = "robust"
-        elif low > self.margin:
-            verdict = "not robust"
+        robust: dict[str, Verdict] = {"met": "robust", "not met": "not robust"}
+        verdict = robust.get(place(low, high, -math.inf, self.margin), "undecided")
         head = parts["association"]
         return replace(
             head,

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Evidence, Progress, Run, instrument
+from evenhand.judging import SOME, is_below
 from evenhand.language.encoders import encode
 from evenhand.lexicon import Query, read_query, sentence_templates, weat_queries
 from evenhand.results import Items, Measurement
@@ -395,7 +396,7 @@ def _read_random(vectors: Floats, query: Query, seed: int) -> tuple[float, float
 def _with_control(m: Measurement, control: Sequence[tuple[float, float]]) -> Measurement:
     """The measurement with what random encoders read."""
     mean = float(np.mean([value for value, _ in control]))
-    count = sum(p < 0.05 for _, p in control)
+    count = sum(is_below(p, SOME) for _, p in control)
     details = {**m.details, "random_model": mean, "random_significant": count}
     note = RANDOM.format(count=count, encoders=len(control), mean=mean)
     notes = (f"{m.query}: {note}", *m.notes) if count > MOST else m.notes
