@@ -528,12 +528,12 @@ class Comparison(Result):
         rose = self.change.value > unchanged
         if ideal is None and worse == "away":
             return "higher" if rose else "lower"
-        side = "worse" if rose == (worse == "higher") else "better"
+        word = "worse" if rose == (worse == "higher") else "better"
         if ideal is None:
-            return side
+            return word
         before, after = self.before.value - ideal, self.after.value - ideal
         if worse != "away":
-            return f"{side}, on the other side of the ideal" if before * after < 0 else side
+            return f"{word}, on the other side of the ideal" if before * after < 0 else word
         if self.kind == "ratio" and min(ideal, self.before.value, self.after.value) > 0:
             before, after = (math.log(m.value / ideal) for m in (self.before, self.after))
         if math.isnan(before) or math.isnan(after):

@@ -27,8 +27,8 @@ def of_data(tmp_path_factory: pytest.TempPathFactory) -> Findings:
     return read_findings(out)
 
 
-TWINS = VerdictTest(
-    label="Twins", metric="twins", query="", value=0.1, low=0.05, high=0.15, p=0.0305
+COUNTERFACTUALS = VerdictTest(
+    label="Counterfactuals", metric="bias", query="", value=0.1, low=0.05, high=0.15, p=0.0305
 )
 
 
@@ -64,7 +64,7 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
             level="strong evidence",
             sentence="It counts.",
             numbers=(open_end,),
-            tests=(TWINS,),
+            tests=(COUNTERFACTUALS,),
         ),
     ]
     monkeypatch.setattr(cards, "rules", lambda _: [("Masked language model", ["By a rule."])])
@@ -140,7 +140,7 @@ def test_a_model_card_is_about_the_model_alone(mixed: Findings) -> None:
     assert "Nothing." not in card
     assert "/home/me" not in card
     assert "Not that it is fair." in section(card, "What “none found” cannot mean")
-    assert "| few-shot on my\\|bert, gender | Twins | 0.030 | undecided |" in card
+    assert "| few-shot on my\\|bert, gender | Counterfactuals | 0.030 | undecided |" in card
     assert "By a rule." in section(card, "How it was measured")
     assert "1,234,567" in section(card, "Versions and seed")
 
