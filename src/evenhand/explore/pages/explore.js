@@ -333,7 +333,7 @@
       return drawn;
     }
     function card(model, answer, variant, labels) {
-      const block = (own, from) => el("div", {}, from ? el("p", { className: "from" }, from) : null, bars(own), el("p", {}, own.summary[1] ?? ""));
+      const block = (own, from) => el("div", {}, from ? el("p", { className: "from" }, from) : null, bars(own), own.summary.slice(1).map((line) => el("p", {}, line)));
       const parts = [block(answer, variant ? `With “${labels[0]}” (solid line)` : "")];
       if (variant) parts.push(block(variant, `With “${labels[1]}” (dashed line)`));
       const change = variant ? variant.bias - answer.bias : 0;
@@ -358,7 +358,7 @@
         return el("section", { className: "position" }, heading, el("div", { className: "side" },
           position.answers.map((answer, j) => card(answer.model, answer, variant ? variant.answers[j] : null, [token?.word, other.value.trim()]))));
       }));
-      say(own.positions.flatMap((position) => position.answers.map((answer) => answer.summary[0])).join(" "));
+      say(own.positions.flatMap((position) => position.answers.map((answer) => answer.summary.join(" "))).join(" "));
     }
     function drawVersions(read) {
       const names = models();
