@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -142,9 +142,11 @@ class Answer(Result):
     causal: bool = False
 
     @property
-    def leans_to(self) -> str:
-        """The pronoun that the model leans to; "" where no lean is found."""
-        return self._ordered[0] if self.outcome == "found" else ""
+    def leans_to(self) -> Literal["man", "woman", ""]:
+        """Whom the model leans to; "" where no lean is found."""
+        if self.outcome != "found":
+            return ""
+        return "man" if self.ratio >= 1 else "woman"
 
     @property
     def _ordered(self) -> tuple[str, str]:
@@ -158,11 +160,10 @@ class Answer(Result):
         >>> words = ("his", 0.264), ("her", 0.03), ("their", 0.04)
         >>> print(Answer(sentence="A clerk lost his keys.", masked="A clerk lost [MASK] keys.",
         ...              model="mini", bias=0.897, words=words, ratio=8.8, low=5.1, high=12.0,
-        ...              wordings=(), neutral_low=0.4, neutral_high=4.2, neutral=40,
+        ...              wordings=(("", 8.8),) * 6, neutral_low=0.4, neutral_high=4.2, neutral=40,
         ...              outcome="found", more_male=71, sentences=120))
         mini: his 26 %, her 3 %, their 4 %.
-        his is 8.8 times as likely as her (5.1 to 12.0 over 6 wordings); more than in 71 of 120
-        built-in sentences.
+        his is 8.8 times as likely as her (5.1 to 12.0 over 6 wordings).
         Leans to a man: 40 neutral sentences stay within 0.40 to 4.2.
         """
         return "\n".join((self._head(), *self._lines()))
@@ -177,22 +178,17 @@ class Answer(Result):
             least = f"{100 * LEAST_SHARE:g} %"
             return (f"No lean: {listed} together have less than {least} of the probability.",)
         first, second = self._ordered
-        male = self.ratio >= 1
         ratio, low, high = self._times(self.ratio, self.low, self.high)
         _, least, most = self._times(1.0, self.neutral_low, self.neutral_high)
-        count = self.more_male if male else self.sentences - self.more_male
-        within = f"{least} to {most}"
+        neutral, within = f"{self.neutral} neutral sentences", f"{least} to {most}"
         verdicts = {
-            "found": f"Leans to {'a man' if male else 'a woman'}: {self.neutral} neutral sentences "
-            f"stay within {within}.",
-            "none found": f"No lean: {self.neutral} neutral sentences give {within}.",
-            "undecided": f"Undecided: some wordings are beyond the {within} of {self.neutral} "
-            "neutral sentences, others are not.",
+            "found": f"Leans to a {self.leans_to}: {neutral} stay within {within}.",
+            "none found": f"No lean: {neutral} give {within}.",
+            "undecided": f"Undecided: the range crosses a limit of {neutral}, {within}.",
         }
         return (
             f"{first} is {ratio} times as likely as {second} ({low} to {high} over "
-            f"{len(self.wordings)} wordings); more than in {count} of {self.sentences} built-in "
-            "sentences.",
+            f"{len(self.wordings)} wordings).",
             verdicts[self.outcome],
         )
 
@@ -215,7 +211,7 @@ class Answer(Result):
     def _headline(self) -> str:
         if self.outcome == "not measured":
             return str(self)
-        found = {"found": f"leans to {self.leans_to}", "none found": "no lean"}
+        found = {"found": f"leans to a {self.leans_to}", "none found": "no lean"}
         ratio, low, high = self._times(self.ratio, self.low, self.high)
         outcome = found.get(self.outcome, self.outcome)
         return f"{self._head()} {self._ordered[0]} {ratio} times ({low} to {high}): {outcome}."
@@ -266,7 +262,7 @@ def ask(
     >>> [answer] = ask("The clerk lost his keys.")
     >>> [word for word, _ in answer.words], answer.bias > 0.8
     (['his', 'her', 'their'], True)
-    >>> answer.low < answer.ratio < answer.high
+    >>> answer.low <= answer.ratio < answer.high
     True
     """
     from evenhand.language.models import load
@@ -382,8 +378,7 @@ def pronoun_probabilities(model: Any, texts: Sequence[str], cache: Cache | None 
 def _slot(row: Floats) -> str:
     """The slot whose pronouns are likeliest together."""
     sums = {
-        slot: np.logaddexp.reduce([row[WORDS.index(word)] for word in forms])
-        for slot, forms in FORMS.items()
+        slot: sum(np.exp(row[WORDS.index(word)]) for word in forms) for slot, forms in FORMS.items()
     }
     return max(sums, key=lambda slot: sums[slot])
 

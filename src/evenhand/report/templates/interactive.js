@@ -284,7 +284,7 @@ const interactive = (() => {
   }
   /** What `evenhand ask` prints below the probabilities: one or two lines. */
   function describe(answer) {
-    const { words, ratio, neutral, outcome, sentences } = answer, male = ratio >= 1;
+    const { words, ratio, neutral, outcome } = answer, male = ratio >= 1;
     if (outcome === "not measured") {
       return [`No lean: ${words.map((row) => row.word).join(", ")} together have less than ${100 * facts.least} % of the probability.`];
     }
@@ -293,11 +293,11 @@ const interactive = (() => {
     const within = turn(answer.neutral_low, answer.neutral_high);
     return [
       `${first.word} is ${times(male ? ratio : 1 / ratio)} times as likely as ${second.word} (${turn(answer.low, answer.high)} over `
-        + `${answer.wordings.length} wordings); more than in ${male ? answer.more_male : sentences - answer.more_male} of ${sentences} built-in sentences.`,
+        + `${answer.wordings.length} wordings).`,
       {
         found: `Leans to ${male ? "a man" : "a woman"}: ${neutral} neutral sentences stay within ${within}.`,
         "none found": `No lean: ${neutral} neutral sentences give ${within}.`,
-        undecided: `Undecided: some wordings are beyond the ${within} of ${neutral} neutral sentences, others are not.`,
+        undecided: `Undecided: the range crosses a limit of ${neutral} neutral sentences, ${within}.`,
       }[outcome],
     ];
   }
@@ -396,5 +396,5 @@ const interactive = (() => {
     observer.disconnect();
     later(0);
   }).observe(byId("try"));
-  return { ask, describe, load, probabilities, tokenize };
+  return { ask, describe, judge, load, probabilities, tokenize };
 })();
