@@ -133,6 +133,66 @@ def simultaneous(prob: float, family: int) -> float:
     return 1 - (1 - prob) / max(family, 1)
 
 
+# ----------------------------------------------------------------------- one sentence and its model
+
+LEAST_SHARE = 0.01
+"""A model that gives pronouns a smaller share of the probability than this expects none."""
+
+
+def lean_limits(neutral: Sequence[float]) -> tuple[float, float]:
+    """Limits of the log ratio of two pronouns: no preference, and all that neutral sentences give.
+
+    Of n neutral sentences and another one like them, that one is outside their range with the
+    probability 2 / (n + 1), whatever their distribution: .049 for 40 sentences.
+
+    >>> lean_limits([0.5, 2.0, 1.0]), lean_limits([-1.0, 0.5])
+    ((0.0, 2.0), (-1.0, 0.5))
+    """
+    return min(0.0, *neutral), max(0.0, *neutral)
+
+
+def lean(
+    log_ratios: Sequence[float],
+    limits: tuple[float, float],
+    share: float,
+) -> Outcome:
+    """Whether a model leans to one of two pronouns in a sentence.
+
+    The interval is the range of the log ratios. That of six wordings has the median of all such
+    wordings inside with the probability 1 - 2 / 2**6 = .97, whatever their distribution.
+
+    - *Found*: the interval is outside the limits.
+    - *None found*: the interval is within the limits.
+    - *Undecided*: the interval has a limit inside.
+    - *Not measured*: the share is below `LEAST_SHARE`.
+
+    Parameters
+    ----------
+    log_ratios : sequence of float
+        One per wording of the sentence.
+    limits : tuple of float
+        As `lean_limits` gives them.
+    share : float
+        Of the probability, of all pronouns that are compared.
+
+    Examples
+    --------
+    >>> [lean([low, 3.0], (-1.0, 2.0), 0.4) for low in (2.1, 1.9)], lean([1.9], (-1, 2), 0.4)
+    (['found', 'undecided'], 'none found')
+    >>> lean([2.1, 3.0], (-1.0, 2.0), 0.009)
+    'not measured'
+    """
+    if share < LEAST_SHARE:
+        return "not measured"
+    placement = place(min(log_ratios), max(log_ratios), *limits)
+    outcomes: Mapping[Placement, Outcome] = {
+        "met": "none found",
+        "not met": "found",
+        "inconclusive": "undecided",
+    }
+    return outcomes[placement]
+
+
 # -------------------------------------------------------------------------------------- the tests
 
 

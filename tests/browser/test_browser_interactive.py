@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from devtools import Browser, Page, wait
 
+from evenhand.judging import Outcome, lean
 from evenhand.language.asking import WORDS, Answer, ask, pronoun_probabilities
 from evenhand.masked.model import Model
 from evenhand.masked.scoring import encode
@@ -145,16 +146,49 @@ def test_pronouns_are_asked_in_turn(opened: Page) -> None:
         shares = [row["probability"] for row in found["words"]]
         assert shares == pytest.approx([p for _, p in expected.words], abs=0.02)
         assert abs(found["more_male"] - expected.more_male) <= 5
+        ratios = [[row["ratio"] for row in found["wordings"]], [r for _, r in expected.wordings]]
+        assert np.log(ratios[0]) == pytest.approx(np.log(ratios[1]), abs=0.2)
 
 
-@pytest.mark.parametrize(
-    ("man", "woman"), [(0.264, 0.03), (0.03, 0.264), (0.2, 0.19), (0.3, 0), (0, 0)]
-)
-def test_an_answer_is_described_as_the_shell_does(opened: Page, man: float, woman: float) -> None:
-    words = (("his", man), ("her", woman), ("their", 0.004))
-    answer = Answer(sentence="x", model="mini", words=words, bias=0.5, more_male=71, sentences=120)
+@pytest.mark.parametrize("outcome", ["found", "undecided", "none found", "not measured"])
+@pytest.mark.parametrize(("ratio", "low", "high"), [(8.8, 5.13, 231.4), (0.121, 0.0034, 1.17)])
+def test_an_answer_is_described_as_the_shell_does(
+    opened: Page, ratio: float, low: float, high: float, outcome: Outcome
+) -> None:
+    answer = Answer(
+        sentence="x",
+        masked="x",
+        model="mini",
+        words=(("his", 0.264), ("her", 0.03), ("their", 0.004)),
+        bias=0.5,
+        ratio=ratio,
+        wordings=(("x", ratio),) * 6,
+        low=low,
+        high=high,
+        neutral_low=0.313,
+        neutral_high=4.21,
+        neutral=40,
+        outcome=outcome,
+        more_male=71,
+        sentences=120,
+    )
     described = opened.run(f"interactive.describe({json.dumps(answer.to_dict())})")
-    assert described == str(answer).splitlines()[1]
+    assert described == str(answer).splitlines()[1:]
+
+
+def test_the_outcome_is_that_of_the_judge(opened: Page, facts: dict[str, Any]) -> None:
+    least, most = facts["limits"]
+    worlds = [
+        [least - 2, least - 1],
+        [least - 1, least + 0.1],
+        [least, most],
+        [most - 0.1, most + 1],
+        [most + 1, most + 2],
+        [least - 1, most + 1],
+    ]
+    rows = [(ratios, share) for ratios in worlds for share in (0.5, facts["least"], 0.0099)]
+    found = opened.run(f"{json.dumps(rows)}.map((row) => interactive.judge(...row))")
+    assert found == [lean(ratios, (least, most), share) for ratios, share in rows]
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (360, True)])
@@ -170,7 +204,7 @@ def test_typing_shows_the_answer(
     page.write("A <nurse> & said that she was late.")
     shown = "document.querySelector('#try-answers mark')?.textContent"
     wait(page, f"{shown} === 'she'")
-    assert "Leans to a woman: she is" in page.run("document.getElementById('try-status').innerText")
+    assert "over 6 wordings). " in page.run("document.getElementById('try-status').innerText")
     heading = page.run("document.querySelector('#try-answers h3').textContent")
     assert heading == "A <nurse> & said that she was late."
     assert page.run("document.documentElement.scrollWidth") == width

@@ -115,6 +115,8 @@ def make_subjects(vectors: Vectors, folder: Path) -> Subjects:
     other = dict.fromkeys(WORDS, 0.01)
     table = {"lost": {"his": 0.4, "her": 0.1, "their": 0.05}, "[CLS]": {"he": 0.2, "she": 0.3}}
     words = {"said": {"he": 0.3, "she": 0.1}, "he": {"left": 0.5}, "she": {"left": 0.25}}
+    words |= {key: {} for key in ("[BOS]", "[UNK]", "left")}
+    words = {word: {**row, "[UNK]": 0.1} for word, row in words.items()}
     return Subjects(
         models={
             "masked": masked.bigram_model({**table, "other": other}, name="masked"),

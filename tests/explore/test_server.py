@@ -288,7 +288,7 @@ def test_a_job_that_fails_does_not_end_the_worker():
 
 
 def test_a_full_queue_and_a_superseded_request_say_so(subjects):
-    subjects.built_in_biases("masked")  # computed before, so that its request is short
+    subjects.reference("masked")  # computed before, so that its request is short
     worker, gate = Worker(limit=1), Gate()
     client = TestClient(
         application(subjects, token=TOKEN, port=PORT, worker=worker), base_url=ORIGIN

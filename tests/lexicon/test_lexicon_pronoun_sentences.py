@@ -24,7 +24,14 @@ def test_groups_weigh_alike():
     assert set(built_in.group_of.values()) == set(built_in.groups)
 
 
-@pytest.mark.parametrize("text", pronoun_sentences().sentences)
+def test_neutral_sentences_and_frames_are_enough_for_the_rule_of_ask():
+    built_in = pronoun_sentences()
+    assert 2 / (len(set(built_in.neutral)) + 1) <= 0.05
+    assert len(set(built_in.frames)) == 5
+    assert 2 / 2 ** (1 + len(built_in.frames)) <= 0.05
+
+
+@pytest.mark.parametrize("text", [*pronoun_sentences().sentences, *pronoun_sentences().neutral])
 def test_a_sentence_states_no_gender(text):
     assert text.count("[MASK]") == 1
     assert text.endswith(".")
@@ -73,6 +80,13 @@ def test_a_continuation_without_one_mask_is_named(tmp_path: Path):
         'continuations = ["No mask."]\n[groups.a]\ntitle = "A"\nsentences = ["[MASK]"]\n'
     )
     with pytest.raises(LexiconError, match="continuations #1: expected a sentence with one"):
+        module._read(path)
+
+
+def test_a_frame_without_a_place_for_the_sentence_is_named(tmp_path: Path):
+    path = tmp_path / "own.toml"
+    path.write_text('frames = ["By the way,"]\n[groups.a]\ntitle = "A"\nsentences = ["[MASK]"]\n')
+    with pytest.raises(LexiconError, match=r"frames #1: expected an opening with one \{sentence\}"):
         module._read(path)
 
 

@@ -67,6 +67,8 @@ def test_facts_of_a_small_model(small: Model) -> None:
     assert facts["vocabulary"][facts["words"]["she"][0]] == "she"
     [answer] = ask("[MASK] is here.", small)
     assert answer.more_male == sum(bias < answer.bias for bias in facts["biases"])
+    assert np.exp(facts["limits"]) == pytest.approx((answer.neutral_low, answer.neutral_high))
+    assert (facts["neutral"], len(facts["frames"]) + 1) == (40, len(answer.wordings))
     assert difference(small, rounded(small, facts), template_sentences(4)) == pytest.approx(
         facts["difference"], abs=1e-6
     )

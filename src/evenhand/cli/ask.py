@@ -19,15 +19,20 @@ __all__ = ["ask"]
 def ask(
     sentences: tuple[str, ...], model: tuple[str, ...], load: ModelLoader, as_json: bool
 ) -> None:
-    """Say which pronoun a model expects at the [MASK] of a sentence, and how usual that is.
+    """Say which pronoun a model expects in a sentence, and whether that is a lean.
 
-    Percentages are probabilities among all words for a masked model, among these pronouns for a
-    causal one. The comparison is with our built-in sentences, in which the person's gender is not
-    stated either.
+    A sentence has one pronoun, or [MASK] in its place. Percentages are probabilities among all
+    words for a masked model, among these pronouns for a causal one.
+
+    The ratio has a range: the sentence is also asked with five openings that change nothing in it,
+    such as "By the way, …". The model leans where this range excludes 1 and the range of 40 neutral
+    sentences ("Somebody lost [MASK] keys."), and not where he, she and they together have less than
+    1 % of the probability.
 
     \b
     Examples:
       evenhand ask "The clerk lost [MASK] keys."
+      evenhand ask "The engineer fixed his bug."
       evenhand ask "The nurse said that [MASK] was late." --model mini --model ./gpt2
     """
     from evenhand.language.asking import ask as answer

@@ -25,7 +25,8 @@ PAGE = 50
 """Rows of a page."""
 CHOICES = 12
 """A column with so many different texts, or fewer, can be filtered by them."""
-NUMBERS = ("value", "low", "high", "p_value", "n", "ideal")
+NUMBERS = ("value", "low", "high", "p", "family", "n", "ideal")
+"""Of a result; p is corrected for its family, as the shell prints it."""
 
 
 @dataclass(frozen=True)

@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.explore.subjects import Subjects
-from evenhand.language.asking import FORMS, WORDS, answer
+from evenhand.language.asking import FORMS, WORDS, answer, positions
 from evenhand.language.likelihood import likelihoods
 from evenhand.lexicon.pronoun_sentences import MASK, pronoun_sentences
 from evenhand.text.rewrite.counterfactuals import counterfactuals
 
-PRONOUN = re.compile(rf"\b(?:{'|'.join(sorted(WORDS, key=len, reverse=True))})\b", re.IGNORECASE)
 MOST_POSITIONS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """A pronoun of a text, or its mask, and the text with this pronoun masked."""
-
-    start: int
-    end: int
-    shown: str
-    masked: str
-
-
-def positions(text: str) -> list[Position]:
-    """Where a text has a pronoun or a mask.
-
-    Examples
-    --------
-    >>> [(p.shown, p.masked) for p in positions("She lost her keys.")]
-    [('She', '[MASK] lost her keys.'), ('her', 'She lost [MASK] keys.')]
-    """
-    if MASK in text:
-        if text.count(MASK) > 1:
-            raise InputError(f"expected one {MASK}, got {text.count(MASK)}")
-        start = text.index(MASK)
-        return [Position(start, start + len(MASK), MASK, text)]
-    spans = [match.span() for match in PRONOUN.finditer(text)]
-    if len(spans) > MOST_POSITIONS:
-        raise InputError(f"expected at most {MOST_POSITIONS} pronouns, got {len(spans)}")
-    return [Position(a, b, text[a:b], f"{text[:a]}{MASK}{text[b:]}") for a, b in spans]
 
 
 def read_sentence(subjects: Subjects, text: str, models: Sequence[str]) -> dict[str, Any]:
     """The answers of each model at each pronoun of a text, the other pronouns as they are."""
     where = positions(text)
+    if len(where) > MOST_POSITIONS:
+        raise InputError(f"expected at most {MOST_POSITIONS} pronouns, got {len(where)}")
     answers = {
         name: answer(
             subjects.model(name),
             [position.masked for position in where],
-            subjects.built_in_biases(name),
+            subjects.reference(name),
             subjects.answers(),
         )
         if where
@@ -83,7 +53,7 @@ def read_built_in(subjects: Subjects, model: str) -> dict[str, Any]:
     """The bias of a model in each built-in sentence."""
     return {
         "model": model,
-        "bias": subjects.built_in_biases(model),
+        "bias": subjects.reference(model).biases,
         "sentences": pronoun_sentences().sentences,
     }
 

@@ -14,8 +14,8 @@ from evenhand.files import public_names
 
 if TYPE_CHECKING:
     from evenhand.explore.run import PredictionTable
+    from evenhand.language.asking import Reference
     from evenhand.report.findings import Findings
-    from evenhand.statistics.intervals import Floats
     from evenhand.vectors.store import Vectors
 
 DEBIASED = 3
@@ -44,7 +44,7 @@ class Subjects:
     findings: Findings | None = None
     predictions: PredictionTable | None = None
     cache: Cache | None = None
-    _biases: dict[str, Floats] = field(default_factory=dict, repr=False)
+    _references: dict[str, Reference] = field(default_factory=dict, repr=False)
     _debiased: dict[tuple[str, str, str], Vectors] = field(default_factory=dict, repr=False)
 
     def model(self, name: str) -> Any:
@@ -67,13 +67,13 @@ class Subjects:
             self.cache = Cache(user_cache("answers"))
         return self.cache
 
-    def built_in_biases(self, name: str) -> Floats:
-        """The model's bias in each built-in sentence, computed once."""
-        from evenhand.language.asking import built_in_biases
+    def reference(self, name: str) -> Reference:
+        """What the model expects in the built-in sentences, computed once."""
+        from evenhand.language.asking import find_reference
 
-        if name not in self._biases:
-            self._biases[name] = built_in_biases(self.model(name), self.answers())
-        return self._biases[name]
+        if name not in self._references:
+            self._references[name] = find_reference(self.model(name), self.answers())
+        return self._references[name]
 
     def debiased(self, name: str, topic: str, method: str) -> Vectors:
         """The vectors after debiasing for a topic; the last few are held."""

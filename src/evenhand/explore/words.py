@@ -16,12 +16,13 @@ from evenhand.lexicon import Query
 from evenhand.results import Measurement
 from evenhand.statistics.association import association
 from evenhand.statistics.intervals import Floats
+from evenhand.summary import summarize
 from evenhand.vectors.debias.subspace import unit_rows
 from evenhand.vectors.robustness import leave_one_out
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.utility import nearest
 from evenhand.vectors.vocabulary import known, refuse_shared
-from evenhand.wording import interval, number, p_relation, percent
+from evenhand.wording import number, p_relation
 
 Lists = Mapping[str, Sequence[str]]
 
@@ -89,28 +90,24 @@ def read_association(
         "measurement": measured,
         "random_words": random,
         "leave_one_out": without,
-        "summary": summarise(measured, random, without, query),
+        "summary": describe_association(measured, random, without, query),
         "chart": association_chart(measured, random, without, narrow=narrow),
     }
 
 
-def summarise(
+def describe_association(
     measured: Measurement, random: Measurement, without: Measurement, query: Query
 ) -> list[str]:
-    """What the test says, in sentences."""
+    """What the judge says of the test, as the shell prints it, and what the other numbers are."""
     (x, y), (a, b) = query.targets, query.attributes
-    if measured.value < 0:
-        a, b = b, a
-    d = f"{number(measured.value, 2)} {interval(measured.low, measured.high, 2)}"
-    sure = "clear" if not measured.low <= 0 <= measured.high else "not clear"
     first = without.items[0]
     low, high = random.details["null_low"], random.details["null_high"]
     lines = [
-        f"“{x}” goes with “{a}” and “{y}” with “{b}”: d = {d} ({percent(measured.prob)} interval), "
-        f"p\u00a0{p_relation(measured.p_value)}; the direction is {sure}.",
+        summarize(measured),
+        f"d is above 0 where “{x}” goes with “{a}” and “{y}” with “{b}”.",
         f"Random words of similar frequency instead of the targets give d from {number(low, 2)} "
         f"to {number(high, 2)} in 95 % of {random.details['null_draws']:,} draws "
-        f"(p\u00a0{p_relation(random.p_value)}).",
+        f"(p\u00a0{p_relation(random.p)}).",
         f"Without any one word d stays between {number(without.low, 2)} and "
         f"{number(without.high, 2)}; “{first['word']}” moves it most, to "
         f"{number(first['score'], 2)}.",

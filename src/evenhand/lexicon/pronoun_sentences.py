@@ -22,7 +22,7 @@ from evenhand.lexicon.schema import (
     refuse_shared,
 )
 
-MASK = "[MASK]"
+MASK, SENTENCE = "[MASK]", "{sentence}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,10 @@ class PronounSentences:
     provenance: str = ""
     continuations: tuple[str, ...] = ()
     """Sentences that can follow a sentence about a person, each with one [MASK] for a pronoun."""
+    frames: tuple[str, ...] = ()
+    """Openings that change nothing in a sentence, each with {sentence} in its place."""
+    neutral: tuple[str, ...] = ()
+    """Sentences about somebody of whom nothing is known, each with one [MASK] for a pronoun."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -71,6 +75,12 @@ def _check_mask(text: str) -> str:
     return text
 
 
+def _check_frame(text: str) -> str:
+    if text.count(SENTENCE) != 1:
+        raise fail(f"expected an opening with one {SENTENCE}, got '{text}'")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Group:
     __pydantic_config__ = STRICT
@@ -85,6 +95,8 @@ class _File:
     name: Word = ""
     provenance: Text = ""
     continuations: tuple[Annotated[Word, AfterValidator(_check_mask)], ...] = ()
+    frames: tuple[Annotated[Word, AfterValidator(_check_frame)], ...] = ()
+    neutral: tuple[Annotated[Word, AfterValidator(_check_mask)], ...] = ()
 
 
 def _read(source: Source) -> PronounSentences:
@@ -95,9 +107,14 @@ def _read(source: Source) -> PronounSentences:
     }
     refuse_shared(
         str(source),
-        {f"groups.{name}": group.sentences for name, group in groups.items()},
+        {f"groups.{name}": group.sentences for name, group in groups.items()}
+        | {"neutral": content.neutral},
         "a sentence may be in one group only",
     )
     return PronounSentences(
-        groups=groups, provenance=content.provenance, continuations=content.continuations
+        groups=groups,
+        provenance=content.provenance,
+        continuations=content.continuations,
+        frames=content.frames,
+        neutral=content.neutral,
     )

@@ -12,10 +12,12 @@ import numpy as np
 
 from evenhand.errors import FileError, InputError, parameter
 from evenhand.files import document, read_document, replace_file
-from evenhand.language.asking import FORMS, WORDS, built_in_biases, pronoun_probabilities
+from evenhand.judging import LEAST_SHARE
+from evenhand.language.asking import FORMS, WORDS, find_reference, pronoun_probabilities
 from evenhand.lexicon import professions
 from evenhand.lexicon.professions import template_set
-from evenhand.lexicon.pronoun_sentences import MASK, pronoun_sentences
+from evenhand.lexicon.pronoun_sentences import MASK, SENTENCE, pronoun_sentences
+from evenhand.text.people import ordinary_words
 
 if TYPE_CHECKING:
     from evenhand.masked.model import Model
@@ -73,7 +75,8 @@ def embed(model: Model, room: int) -> Facts:
     -------
     dict
         `weights` as text, their names, shapes and bits, the vocabulary, the pronouns, the bias of
-        the model in the built-in sentences, and `difference`: the most that rounding changes the
+        the model in the built-in sentences, its `limits` in neutral sentences and the other numbers
+        by which a lean is judged, and `difference`: the most that rounding changes the
         probability of a pronoun or a bias in the `checked` sentences of `template_sentences`, which
         the rounding does not know.
 
@@ -88,7 +91,7 @@ def embed(model: Model, room: int) -> Facts:
         with_weights,
     )
 
-    settings = model.settings
+    settings, usual = model.settings, find_reference(model)
     facts = {
         "name": model.name,
         "layers": settings["num_hidden_layers"],
@@ -98,7 +101,11 @@ def embed(model: Model, room: int) -> Facts:
         "longest": model.longest,
         **_tokenizer(model),
         "forms": list(FORMS.values()),
-        "biases": [round(float(bias), 4) for bias in built_in_biases(model)],
+        "biases": [round(float(bias), 4) for bias in usual.biases],
+        "frames": [frame.partition(SENTENCE)[0::2] for frame in pronoun_sentences().frames],
+        "limits": usual.limits,
+        "neutral": usual.neutral,
+        "least": LEAST_SHARE,
     }
     weights = _weights(model)
     left = room - len(json.dumps(facts)) - 200 * len(weights)
@@ -233,6 +240,7 @@ def _tokenizer(model: Any) -> Facts:
     return {
         "lower": lower,
         "strip": lower if accents is None else accents,
+        "ordinary": [] if lower else sorted(ordinary_words()),
         "vocabulary": [token for token, _ in vocabulary],
         "added": {token["content"]: token["id"] for token in parts["added_tokens"]},
         "special": {

@@ -633,6 +633,42 @@ def find_people(text: str) -> list[Person]:
     return [_parts(c) for c in candidates if c.verdict]
 
 
+@cache
+def ordinary_words() -> frozenset[str]:
+    """Words that are written in lower case and are no part of a name, such as "the".
+
+    >>> {"the", "nurses", "will", "german"} & ordinary_words() == {"the", "nurses"}
+    True
+    """
+    return frozenset(word for word, kind in table().items() if kind == COMMON) - {"i"} | {"a"}
+
+
+FIRST = re.compile(r"[^\W\d_]+")
+
+
+def lower_start(text: str) -> str:
+    """The text with its first letter in lower case, unless the first word always has a capital.
+
+    These are names, titles before them, "I", abbreviations in capitals, and words that are not
+    known to be written in lower case.
+
+    >>> lower_start("The clerk slept."), lower_start("Mary slept."), lower_start("I slept.")
+    ('the clerk slept.', 'Mary slept.', 'I slept.')
+    >>> lower_start("Will the clerk sleep?"), lower_start("Will slept.")
+    ('will the clerk sleep?', 'Will slept.')
+    """
+    match = FIRST.match(text)
+    word = match[0] if match else ""
+    if not word.istitle():
+        return text
+    if word.lower() not in ordinary_words():
+        people = [person.start for person in find_people(text)]
+        titled = kinds(word) & (TITLE | RANK) and len(word) + 1 in people
+        if word == "I" or not kinds(word) & COMMON or titled or 0 in people:
+            return text
+    return text[0].lower() + text[1:]
+
+
 WORD = re.compile(r"\S+")
 POSSESSIVE = re.compile(r"['’]s?$")
 

@@ -333,7 +333,7 @@
       return drawn;
     }
     function card(model, answer, variant, labels) {
-      const block = (own, from) => el("div", {}, from ? el("p", { className: "from" }, from) : null, bars(own), el("p", {}, own.summary[1] ?? ""));
+      const block = (own, from) => el("div", {}, from ? el("p", { className: "from" }, from) : null, bars(own), own.summary.slice(1).map((line) => el("p", {}, line)));
       const parts = [block(answer, variant ? `With “${labels[0]}” (solid line)` : "")];
       if (variant) parts.push(block(variant, `With “${labels[1]}” (dashed line)`));
       const change = variant ? variant.bias - answer.bias : 0;
@@ -358,7 +358,7 @@
         return el("section", { className: "position" }, heading, el("div", { className: "side" },
           position.answers.map((answer, j) => card(answer.model, answer, variant ? variant.answers[j] : null, [token?.word, other.value.trim()]))));
       }));
-      say(own.positions.flatMap((position) => position.answers.map((answer) => answer.summary[0])).join(" "));
+      say(own.positions.flatMap((position) => position.answers.map((answer) => answer.summary.join(" "))).join(" "));
     }
     function drawVersions(read) {
       const names = models();
@@ -498,9 +498,9 @@
           m.left_out.length ? el("p", { className: "hint" }, `Without a vector, left out: ${m.left_out.join(", ")}.`) : null,
           chart(read.chart, "The effect size with its interval, the range of random words (grey bar), and the effect size without the single words that move it most."),
           table([{ title: "Compared with" }, { title: "Range of d", number: true }, { title: "p", number: true }], [
-            [`Interval; permutations of the ${m.n} targets`, range(m.low, m.high, 2), pValue(m.p_value)],
+            [`Interval; permutations of the ${m.n} targets`, range(m.low, m.high, 2), pValue(m.p_corrected ?? m.p_value)],
             ["Permutations of the attributes", "–", pValue(m.details.p_attributes)],
-            [`${random.details.null_draws.toLocaleString("en")} draws of random words`, range(random.details.null_low, random.details.null_high, 2), pValue(random.p_value)],
+            [`${random.details.null_draws.toLocaleString("en")} draws of random words`, range(random.details.null_low, random.details.null_high, 2), pValue(random.p_corrected ?? random.p_value)],
             [`Leaving out one of ${without.n} words`, range(without.low, without.high, 2), "–"],
           ], { caption: "The test in numbers" }),
           el("details", {}, el("summary", {}, "Association of each target word"),
@@ -667,10 +667,10 @@
       press(all(".judged")[i]);
       const verdict = read.verdicts[i];
       if (!verdict) return;
-      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, pValue(test.p),
+      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, pValue(test.p), test.outcome,
         test.table === null ? "–" : el("button", { type: "button", className: "plain", onclick: () => chooseTable(String(test.table), true), "aria-label": `Show the items of ${test.label}` }, "Show")]);
       byId("evidence").replaceChildren(el("h2", {}, `${verdict.name}, ${verdict.topic}: ${verdict.verdict}`), el("p", {}, verdict.sentence),
-        rows.length ? table([{ title: "Test" }, { title: "value [interval]", number: true, wrap: true }, { title: "p, corrected", number: true }, { title: "items" }], rows, { caption: "Tests behind the verdict" }) : "");
+        rows.length ? table([{ title: "Test" }, { title: "value [interval]", number: true, wrap: true }, { title: "p, corrected", number: true }, { title: "outcome" }, { title: "items" }], rows, { caption: "Tests behind the verdict" }) : "");
       say(`${verdict.name}, ${verdict.topic}: ${verdict.verdict}`);
     }
     /** The predictions are of no verdict. */

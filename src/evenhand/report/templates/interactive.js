@@ -242,30 +242,64 @@ const interactive = (() => {
     const all = await predict(tokens, left.length), first = before.trim() ? 0 : 1;
     return Object.fromEntries(Object.entries(facts.words).map(([word, pair]) => [word, all[pair[first]]]));
   }
+  /** The text before and after a pronoun in several wordings: as it is, then with each opening. */
+  function wordings(before, after) {
+    const [word] = before.match(/^\p{L}+/u) ?? [""], rest = word.slice(1);
+    const lower = rest === rest.toLowerCase() && facts.ordinary.includes(word.toLowerCase());
+    const inner = lower ? before[0].toLowerCase() + before.slice(1) : before;
+    return [[before, after], ...facts.frames.map(([start, end]) => [start + inner, after + end])];
+  }
+  /** The outcome by the rule of `evenhand.judging.lean`, whose limits are computed in Python. */
+  function judge(ratios, share) {
+    if (share < facts.least) return "not measured";
+    const low = Math.min(...ratios), high = Math.max(...ratios), [least, most] = facts.limits;
+    if (least <= low && high <= most) return "none found";
+    return high < least || low > most ? "found" : "undecided";
+  }
   /** What the model expects at each pronoun or mask of a text, as `evenhand.ask` says it. */
   async function ask(text) {
     const answers = [];
     for (const { start, shown } of positions(text)) {
-      const end = start + shown.length, p = await probabilities(text.slice(0, start), text.slice(end));
-      const slots = facts.forms, sums = slots.map((words) => words.reduce((sum, word) => sum + p[word], 0));
-      const words = slots[sums.indexOf(Math.max(...sums))].map((word) => ({ word, probability: p[word] }));
-      const [man, woman] = words.map((row) => row.probability);
-      const bias = man + woman > 0 ? man / (man + woman) : 0.5;
-      const lower = facts.biases.filter((other) => other < bias).length;
-      answers.push({ start, end, shown, words, bias, more_male: lower, sentences: facts.biases.length });
+      const end = start + shown.length, tables = [];
+      for (const parts of wordings(text.slice(0, start), text.slice(end))) tables.push(await probabilities(...parts));
+      const [p] = tables, slots = facts.forms, sums = slots.map((words) => words.reduce((sum, word) => sum + p[word], 0));
+      const share = Math.max(...sums), forms = slots[sums.indexOf(share)];
+      const words = forms.map((word) => ({ word, probability: p[word] }));
+      const ratios = tables.map((table) => Math.log(table[forms[0]] / table[forms[1]]));
+      if (!ratios.every(Number.isFinite)) throw new Error(`Expected a finite ratio of ${forms[0]} and ${forms[1]}.`);
+      const bias = 1 / (1 + Math.exp(-ratios[0]));
+      answers.push({
+        start, end, shown, words, bias, ratio: Math.exp(ratios[0]), wordings: ratios.map((ratio) => ({ ratio: Math.exp(ratio) })),
+        low: Math.exp(Math.min(...ratios)), high: Math.exp(Math.max(...ratios)),
+        neutral_low: Math.exp(facts.limits[0]), neutral_high: Math.exp(facts.limits[1]), neutral: facts.neutral,
+        outcome: judge(ratios, share), more_male: facts.biases.filter((other) => other < bias).length, sentences: facts.biases.length,
+      });
     }
     return answers;
   }
   const percent = (p) => (p > 0 && p < 0.01 ? "< 1 %" : `${(100 * p).toFixed(0)} %`);
-  /** The second line of what `evenhand ask` prints. */
-  function describe({ words, more_male: lower, sentences }) {
-    const [man, woman] = words, [least, most] = [man, woman].map((row) => row.probability).sort((a, b) => a - b);
-    const times = least > 0 ? `${(most / least).toFixed(1)} times` : "infinitely more often";
-    if (most < 1.1 * least) return `Leans to neither: ${man.word} and ${woman.word} are about as likely.`;
-    const male = man.probability > woman.probability;
-    const [likely, other] = male ? [man, woman] : [woman, man];
-    return `Leans to ${male ? "a man" : "a woman"}: ${likely.word} is ${times} as likely as ${other.word}; `
-      + `more so than in ${male ? lower : sentences - lower} of ${sentences} built-in sentences.`;
+  function times(ratio) {
+    if (ratio < 0.01) return "< 0.01";
+    return ratio < 0.995 ? ratio.toFixed(2) : ratio < 99.95 ? ratio.toFixed(1) : Math.round(ratio).toLocaleString("en");
+  }
+  /** What `evenhand ask` prints below the probabilities: one or two lines. */
+  function describe(answer) {
+    const { words, ratio, neutral, outcome } = answer, male = ratio >= 1;
+    if (outcome === "not measured") {
+      return [`No lean: ${words.map((row) => row.word).join(", ")} together have less than ${100 * facts.least} % of the probability.`];
+    }
+    const turn = (low, high) => (male ? [low, high] : [1 / high, 1 / low]).map(times).join(" to ");
+    const [first, second] = male ? words : [words[1], words[0]];
+    const within = turn(answer.neutral_low, answer.neutral_high);
+    return [
+      `${first.word} is ${times(male ? ratio : 1 / ratio)} times as likely as ${second.word} (${turn(answer.low, answer.high)} over `
+        + `${answer.wordings.length} wordings).`,
+      {
+        found: `Leans to ${male ? "a man" : "a woman"}: ${neutral} neutral sentences stay within ${within}.`,
+        "none found": `No lean: ${neutral} neutral sentences give ${within}.`,
+        undecided: `Undecided: the range crosses a limit of ${neutral} neutral sentences, ${within}.`,
+      }[outcome],
+    ];
   }
 
   /* ---- the tab */
@@ -312,7 +346,7 @@ const interactive = (() => {
     return make("section", { className: "answer" },
       make("h3", {}, text.slice(0, start), make("mark", {}, shown), text.slice(end)),
       make("div", { className: "sides" },
-        make("div", {}, bars(words), make("p", {}, describe(answer))),
+        make("div", {}, bars(words), ...describe(answer).map((line) => make("p", {}, line))),
         make("div", {}, strip(bias), make("p", { className: "note" },
           `Bias ${bias.toFixed(2)}: the share of ${words[0].word} among ${words[0].word} and ${words[1].word}.`))));
   }
@@ -331,7 +365,7 @@ const interactive = (() => {
       const answers = text.trim() ? await ask(text) : [];
       if (number !== latest) return; // another text was typed meanwhile
       shown.replaceChildren(...answers.map((one) => card(text, one)));
-      const said = (one) => `${one.shown}: ${one.words.map((row) => `${row.word} ${percent(row.probability)}`).join(", ")}. ${describe(one)}`;
+      const said = (one) => `${one.shown}: ${one.words.map((row) => `${row.word} ${percent(row.probability)}`).join(", ")}. ${describe(one).join(" ")}`;
       say(answers.length ? answers.map(said).join(" ") : !text.trim() ? "Write a sentence."
         : "No pronoun yet: write he, she, they, his, her …, or [MASK] in its place.", !answers.length);
     } catch (error) {
@@ -362,5 +396,5 @@ const interactive = (() => {
     observer.disconnect();
     later(0);
   }).observe(byId("try"));
-  return { ask, describe, load, probabilities, tokenize };
+  return { ask, describe, judge, load, probabilities, tokenize };
 })();
