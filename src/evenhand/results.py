@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenhand.display import Result, ResultList, Shown
 from evenhand.errors import FileError, InputError
 from evenhand.files import document, plain, read_document, save_json
-from evenhand.judging import excludes
+from evenhand.judging import excludes, side
 
 if TYPE_CHECKING:
     import pandas as pd
