@@ -156,3 +156,63 @@ def test_names_have_no_word_that_is_gone(folder):
         and GONE.intersection(token.string.lower().split("_"))
     ]
     assert named == []
+
+
+P_VALUES = {"p", "p_value", "p_values", "p_holm", "p_corrected", "p_tested", "null_p"}
+ENDS = {"low", "high"}
+UNJUDGED = {
+    ("charts.py", "inline"): "the ends of an axis",
+    ("cli/output.py", "p_text"): "the decimals of a p-value",
+    ("fewshot/episodes.py", "draw"): "row numbers",
+    ("fewshot/metrics/bias.py", "fold"): "the interval of a size",
+    ("gate/checking.py", "fold"): "the interval of a size",
+    ("gate/planning.py", "_targets"): "whether an interval has a width",
+    ("gate/planning.py", "_independent"): "whether a ratio has a logarithm",
+    ("gate/policy.py", "_rule"): "whether a limit was given",
+    ("gate/policy.py", "problem"): "limits in the wrong order",
+    ("gate/policy.py", "one_sided_problem"): "limits on one side of the ideal",
+    ("language/asking.py", "_percent"): "the decimals of a probability",
+    ("language/metrics/professions.py", "known"): "positions in a text",
+    ("language/metrics/professions.py", "_measure_causal"): "positions in a text",
+    ("masked/metrics/disco.py", "_result"): "what the measure counts, by its definition",
+    ("masked/words.py", "_pieces"): "positions in a text",
+    ("masked/words.py", "_over"): "positions in a text",
+    ("report/comparison.py", "_arms"): "whether a value is inside its own interval",
+    ("report/text.py", "_ticks"): "the ends of an axis",
+    ("text/metrics/odds.py", "_compare_classes"): "whether a ratio has a logarithm",
+    ("vectors/debias/inlp.py", "inlp"): "when the rounds of a method end, by its definition",
+    ("wording.py", "p_value"): "the decimals of a p-value",
+    ("wording.py", "probability"): "the decimals of a probability",
+}
+"""The functions outside of the judge that compare what is called so, and with what."""
+
+
+def test_no_other_module_compares_a_p_value_or_an_interval_with_a_threshold() -> None:
+    """`judging.py` decides; `statistics` computes what it decides by."""
+    seen = set()
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if name == "judging.py" or name.startswith(("statistics/", "simulate/")):
+            continue
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and any(map(_compares, ast.walk(function))):
+                seen.add((name, function.name))
+    assert seen == set(UNJUDGED)
+
+
+def _compares(node: ast.AST) -> bool:
+    """Whether a node asks for the order of a p-value, or of the end of an interval."""
+    if not isinstance(node, ast.Compare):
+        return False
+    ordered = any(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
+    names = {_called(each) for each in (node.left, *node.comparators)}
+    return ordered and bool(names & (P_VALUES | ENDS))
+
+
+def _called(node: ast.AST) -> str:
+    """The name of a variable, an attribute, or a key."""
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "get" and node.args:
+        node = ast.Subscript(node.func, node.args[0])
+    if isinstance(node, ast.Subscript):
+        return str(getattr(node.slice, "value", ""))
+    return str(getattr(node, "attr", getattr(node, "id", "")))
