@@ -6,7 +6,7 @@ import pytest
 
 import calibration_gate
 
-UNCORRECTED = "5 rules, all at their limits"
+SEVERAL = "5 rules, all at their limits"
 NEAR_ZERO = "share of .1 among 40 items"
 """Student's interval of scores of 0 and 1 is too short near 0: met wrongly in 8 % (not 2.5 %)."""
 
@@ -17,10 +17,9 @@ def test_gates_are_rarely_wrong_and_often_decide():
     table = {row["world"]: row for row in calibration_gate.rows(300, seed=1)}
     assert len(table) == 2 * len(calibration_gate.WORLDS)
     for name, row in table.items():
-        if not name.startswith((UNCORRECTED, NEAR_ZERO)):
+        if not name.startswith(NEAR_ZERO):
             assert row["alarms"] <= 0.075 * row["worlds"], row
-    assert table[f"{UNCORRECTED}: wrongly met"]["alarms"] == 0  # all rules have to be met
-    assert table[f"{UNCORRECTED}: wrongly not met"]["rate"] == pytest.approx(0.119, abs=0.06)
+    assert table[f"{SEVERAL}: wrongly met"]["alarms"] == 0  # all rules have to be met
     for state in ("met", "not met"):
         assert table[f"mean of 40 items: wrongly {state}"]["power_05"] > 0.75
         assert table[f"paired worsening, 25 items: wrongly {state}"]["power_08"] > 0.85

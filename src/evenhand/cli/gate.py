@@ -179,12 +179,6 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
         say(f"note: {note}")
     for rule, reason in found.unplanned:
         say(f"not planned: {rule}: {reason}")
-    if found.prob is not None:
-        say(
-            "note: several rules that fail if clearly outside raise more false alarms together; "
-            f"prob = {found.prob:.4g} in the policy widens all intervals for their number "
-            "(Bonferroni)"
-        )
     say(
         f"a model that has not changed meets the policy in {100 * found.met:.1f}% of cases and "
         f"fails it in {100 * found.false_alarms:.1f}%, if the errors of the rules are independent; "

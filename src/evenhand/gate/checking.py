@@ -19,7 +19,7 @@ from evenhand.files import document, save_json
 from evenhand.gate.policy import NO_ITEMS, FailsIf, Missing, Policy, Rule, is_ratio, read_policy
 from evenhand.gate.reading import Results, Source, read_results
 from evenhand.instruments import all_declarations, compare, find, paired_jackknife
-from evenhand.judging import Placement, place, widen
+from evenhand.judging import Placement, place, simultaneous, widen
 from evenhand.results import Comparison, Estimate, Measurement
 from evenhand.wording import visible
 
@@ -314,7 +314,11 @@ def check(
     read = read_policy(policy)
     after = read_results(results)
     before = None if baseline is None else read_results(baseline)
-    rows = [row for rule in read.rules for row in _check_rule(read, rule, after, before)]
+    selected = [(rule, list(select(read, rule, after, before))) for rule in read.rules]
+    family = sum(target.estimate is not None for _, targets in selected for target in targets)
+    rows = [
+        row for rule, targets in selected for row in _check_rule(read, rule, targets, after, family)
+    ]
     return GateResult(rows=tuple(rows), title=read.title)
 
 
@@ -338,8 +342,13 @@ class Target:
 
 
 def _check_rule(
-    policy: Policy, rule: Rule, after: Results, before: Results | None
+    policy: Policy, rule: Rule, targets: Sequence[Target], after: Results, family: int
 ) -> Iterator[RuleResult]:
+    """The outcomes of a rule.
+
+    That all rules are met wrongly is no likelier with more of them. That one is not met is: so
+    "not met" needs the interval at the level of all rules together to be outside.
+    """
     low, high = rule.range
     missing: Missing = rule.missing or policy.missing
     common: dict[str, Any] = {
@@ -351,7 +360,6 @@ def _check_rule(
         "fails_if": rule.fails_if or policy.fails_if,
     }
     unmeasured: dict[Missing, Outcome] = {"fail": "not met", "warn": "warning", "ignore": "ignored"}
-    targets = list(select(policy, rule, after, before))
     if not targets:
         yield RuleResult(
             **common,
@@ -369,6 +377,10 @@ def _check_rule(
             e = target.estimate
             outcome = place(e.low, e.high, low, high)
             reason = _reason(e, low, high) + (f"; {target.note}" if target.note else "")
+            wide = _at(e, simultaneous(e.prob, family), target.df, ratio=target.ratio)
+            if outcome == "not met" and place(wide.low, wide.high, low, high) != "not met":
+                outcome = "inconclusive"
+                reason += f"; not at the level of all {family} rules together"
         yield RuleResult(
             **common,
             query=target.query,

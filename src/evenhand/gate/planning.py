@@ -126,11 +126,6 @@ class Plan(Result):
     false_alarms, false_alarms_by_value : float
         How often at least one rule fails a model that has not changed, for rules whose errors are
         independent; where rules share items it is less, but at least that of the worst rule.
-    prob : float or None
-        The probability of intervals that would correct for the number of rules (Bonferroni), where
-        several fail if clearly outside and the policy has none of its own. Rules that fail if
-        possibly outside need no correction: all must be met, and each is met wrongly at its own
-        rate at most.
     unplanned : tuple of (str, str)
         Rules that cannot be planned, and why.
     draws, seed : int
@@ -141,7 +136,6 @@ class Plan(Result):
     met: float
     false_alarms: float
     false_alarms_by_value: float
-    prob: float | None = None
     unplanned: tuple[tuple[str, str], ...] = ()
     draws: int = DRAWS
     seed: int = 0
@@ -192,7 +186,8 @@ def plan(
     A measurement is drawn as $\hat\theta = \theta + \sigma z$ with the interval
     $\hat\theta \pm t \sigma \sqrt{\chi^2_\nu / \nu}$, z standard normal, $\nu = n - 1$ and t the
     quantile of Student's distribution; $\sigma$ is what makes the interval of today as long as it
-    is. Each is placed by the function that places results. A model that has not changed has
+    is. Each is placed by the function that places results; "not met" takes the interval at the
+    level of all rules together, as in `check`. A model that has not changed has
     $\theta$ = the value of today, or no change; the values of all rules are drawn independently.
     A worsening away from an ideal is that of the drawn change (`checking.fold`): near the ideal a
     change in either direction is one, and false alarms are twice as many.
@@ -215,26 +210,22 @@ def plan(
     before = None if baseline is None else read_results(baseline)
     rows: list[RulePlan] = []
     unplanned: list[tuple[str, str]] = []
-    probs: list[float] = []
-    for rule in read.rules:
-        targets = _targets(read, rule, after, before)
+    selected = [(rule, _targets(read, rule, after, before)) for rule in read.rules]
+    family = sum(target.estimate is not None for _, each in selected for target, _ in each)
+    for rule, targets in selected:
         if not targets:
             unplanned.append((rule.label, "not measured"))
         for target, note in targets:
             if target.estimate is None:
                 unplanned.append((rule.label, target.problem))
                 continue
-            probs.append(target.estimate.prob)
             rng = np.random.default_rng([seed, len(rows)])
-            rows.append(_plan_target(read, rule, target, note, worsenings, draws, rng))
+            rows.append(_plan_target(read, rule, target, note, worsenings, draws, rng, family))
     if not rows:
         reasons = "; ".join(f"{rule}: {reason}" for rule, reason in unplanned)
         raise InputError(f"gate: expected a rule that can be planned, got none ({reasons})")
-    family = sum(row.fails_if == "clearly outside" for row in rows)
-    own = read.prob is not None or any(rule.prob is not None for rule in read.rules)
     return Plan(
         rows=tuple(rows),
-        prob=None if own or family < 2 else simultaneous(max(probs), family),
         met=math.prod(row.unchanged.met for row in rows),
         false_alarms=1 - math.prod(1 - row.false_alarms for row in rows),
         false_alarms_by_value=1 - math.prod(1 - row.false_alarms_by_value for row in rows),
@@ -292,6 +283,7 @@ def _plan_target(
     worsenings: Sequence[float],
     draws: int,
     rng: np.random.Generator,
+    family: int,
 ) -> RulePlan:
     e, m, start = target.change or target.estimate, target.measurement, target.start
     assert e is not None  # noqa: S101
@@ -306,6 +298,7 @@ def _plan_target(
     df = target.df
     t = quantile((1 + e.prob) / 2, df)
     error = (ends[1] - ends[0]) / 2 / t
+    wider = quantile((1 + simultaneous(e.prob, family)) / 2, df) / t
     if rule.limits != "value":
         truth = 0.0
     direction = 1.0
@@ -323,8 +316,9 @@ def _plan_target(
         return fold(start or 0.0, *ends) if folded else ends
 
     def simulate(size: float, half: Any = half) -> Point:
-        placed = place_many(*draw(size, half), low, high)
-        met, crossing, outside = (float(np.mean(placed == code)) for code in (1, 0, -1))
+        met = float(np.mean(place_many(*draw(size, half), low, high) == 1))
+        outside = float(np.mean(place_many(*draw(size, half * wider), low, high) == -1))
+        crossing = 1 - met - outside
         fails = outside if fails_if == "clearly outside" else outside + crossing
         return Point(math.exp(size) if ratio else size, met, crossing, outside, fails)
 
