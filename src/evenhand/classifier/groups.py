@@ -99,7 +99,7 @@ class Contrast:
         weight = (1 / of_group).sum(axis=0)
         rates = hits / np.maximum(sizes, 1)
         people = self._people()
-        both, first = (people > 0).all(axis=0), people[0] > 0
+        both, first = np.minimum(*people) > 0, people[0] > 0
         # of a cluster of both groups: their difference, or the only group's if a class has one
         shared = sizes[0] * sizes[1] / np.maximum(sizes.sum(axis=0), 1)
         within = np.where(

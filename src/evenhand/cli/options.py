@@ -87,7 +87,7 @@ true_option = shared("--true", metavar="COLUMN", help="The column with the true 
 positive_option = click.option(
     "--positive",
     metavar="CLASS",
-    help="The positive one of two classes; inferred for 0/1, yes/no, true/false.",
+    help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
 )
 pred_option = shared("--pred", metavar="COLUMN", help="The column with the predicted classes.")
 item_option = click.option(

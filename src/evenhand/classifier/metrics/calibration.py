@@ -50,7 +50,7 @@ def _interval(mean: Mean, units: Sequence[float], prob: float) -> tuple[float, f
     formula="root mean square over classes of mean(score - is of the class | g1) - the same | g2",
     source="Kleinberg, Mullainathan & Raghavan (2017); Pleiss et al. (2017)",
     ideal=0.0,
-    worse="away",
+    worse="higher",
     stereotype=0,
     audit=True,
     reading="0 where scores are too high or too low by the same amount in both groups. Parts by "
@@ -67,7 +67,7 @@ class CalibrationGap:
     positive: str | None = option(
         None,
         metavar="CLASS",
-        help="The class that is measured; inferred for 0/1, yes/no, true/false.",
+        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
     )
 
     def measure(
@@ -111,6 +111,7 @@ class CalibrationGap:
                 query,
                 (mean.value, *_interval(mean, units, run.prob)),
                 **{
+                    "worse": "away",
                     "subject": subject.name,
                     "n": len(true),
                     "interval": f"Student's, over {unit}",
@@ -145,7 +146,11 @@ class CalibrationGap:
                 by="",
                 parts=(part, *sides),
                 items=self._items(subject, contrast, errors, np.ones(1), part.value),
-                details={**part.details, "positive": self.positive},
+                details={
+                    **part.details,
+                    "positive": self.positive,
+                    "groups": list(contrast.names),
+                },
             )
         spread, shrunken = shrink([mean.value for mean in means], [mean.variance for mean in means])
         pooled = [
@@ -173,7 +178,6 @@ class CalibrationGap:
             run,
             contrast.query,
             (value, min(low, value), max(high, value)),
-            worse="higher",
             subject=subject.name,
             n=len(true),
             interval="simulated from the gaps' errors, noise removed, up to the value",
@@ -189,6 +193,17 @@ class CalibrationGap:
                 "df": min(mean.freedom for mean in means),
             },
         )
+
+    @classmethod
+    def clause(cls, measurement: Measurement) -> str:
+        """What a value says: of a positive class, for which group its scores are higher."""
+        positive = measurement.details.get("positive")
+        if not positive:
+            return cls.declaration.above
+        first, second = measurement.details["groups"]
+        if measurement.value < 0:
+            first, second = second, first
+        return f"scores of '{positive}' are too high by more for '{first}' than for '{second}'"
 
     @staticmethod
     def _items(

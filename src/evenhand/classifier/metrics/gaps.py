@@ -87,7 +87,7 @@ class _Gaps:
     positive: str | None = option(
         None,
         metavar="CLASS",
-        help="The class that is measured; inferred for 0/1, yes/no, true/false.",
+        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
     )
     permutations: int = option(
         9999, minimum=0, help="Random exchanges of the groups behind p; 0: no p-value."
@@ -252,6 +252,7 @@ class _Gaps:
                 run,
                 contrast.query,
                 gap.estimate,
+                worse="away",
                 subject=subject.name,
                 n=sum(gap.sizes),
                 items=self._items(subject, contrast, {(rate, gap.name): 1.0}, gap.estimate[0]),
@@ -274,7 +275,6 @@ class _Gaps:
             metric=f"{rate}-gap",
             subject=subject.name,
             by="estimate",
-            worse="higher",
             n=len(contrast.rows),
             interval=known,
         )
@@ -283,7 +283,6 @@ class _Gaps:
             run,
             contrast.query,
             (value, min(low, value), max(high, value)),
-            worse="higher",
             subject=subject.name,
             n=len(contrast.rows),
             interval=f"{known}, up to the value",
@@ -462,7 +461,7 @@ COMMON: dict[str, Any] = {
     "subject": "predictions",
     "audit": True,
     "ideal": 0.0,
-    "worse": "away",
+    "worse": "higher",
     "stereotype": 0,
     "size": "gap",
     "unit": "texts",
@@ -592,7 +591,6 @@ class EqualizedOdds(_Gaps):
             run,
             "pooled",
             (size, max(0.0, size - half), min(1.0, size + half)),
-            worse="higher",
             subject=subject.name,
             by="estimate",
             n=len(contrast.rows),
@@ -603,7 +601,6 @@ class EqualizedOdds(_Gaps):
             run,
             contrast.query,
             (value, min(low, value), max(high, value)),
-            worse="higher",
             subject=subject.name,
             n=len(contrast.rows),
             interval="from the intervals of all gaps, corrected for their number",

@@ -74,7 +74,7 @@ class _GroupAuc:
     positive: str | None = option(
         None,
         metavar="CLASS",
-        help="The class that is measured; inferred for 0/1, yes/no, true/false.",
+        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
     )
 
     def measure(
