@@ -471,7 +471,7 @@ COMMON: dict[str, Any] = {
     ),
 }
 READING = (
-    "0 where both groups are treated alike. With a positive class (--positive; inferred for 0/1, "
+    "0 where both groups are treated alike. With a positive class (inferred for 0/1, "
     "yes/no and true/false) it is the gap of that class, above 0 where the rate of the first group "
     "is higher; otherwise the root mean square over classes. Gaps of small classes are large by "
     "chance: the root mean square contains that noise; the part 'without noise' and the pooled "
