@@ -7,7 +7,7 @@ sentence log10 P(male form) - log10 P(female form) at the masked word. bias(s) =
 + P(female)) follows from it exactly. Sentences and templates are both samples in every interval;
 models are paired on the same sentences and templates. Prints the tables of
 docs/experiments/gest.md; OUT gets results.json and distributions.csv (shares by bins of
-bias; no sentence).
+bias; no sentence). The intervals of the pairs of models hold together.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from evenhand.files import document, save_json
+from evenhand.judging import simultaneous
 from evenhand.language.metrics.gest import stereotype_interval, stereotype_rates
 from evenhand.statistics.intervals import crossed_mean
 from published import drop_zero
@@ -155,13 +156,16 @@ def main() -> None:
     )
 
     rows, paired = [], []
-    for first, second in combinations(MODELS, 2):
-        difference = crossed_mean(bias[second] - bias[first], prob=prob)
-        gap = stereotype_interval(odds[second] - odds[first], kinds, prob)
+    pairs = list(combinations(MODELS, 2))
+    together = simultaneous(prob, len(pairs))
+    for first, second in pairs:
+        difference = crossed_mean(bias[second] - bias[first], prob=together)
+        gap = stereotype_interval(odds[second] - odds[first], kinds, together)
         paired.append({"models": [second, first], "mean": difference, "stereotype": gap})
         rows.append([f"{second} - {first}", cell(difference), cell(gap, 2)])
     table(
-        "Models on the same sentences and templates, paired",
+        f"Models on the same sentences and templates, paired: {len(pairs)} intervals that hold "
+        "together",
         ["models", "difference of the mean score", "difference of the stereotype, log odds"],
         rows,
     )

@@ -13,7 +13,7 @@ first table of docs/concepts/simulation.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -408,6 +408,58 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
                 family,
             )
     return [_judge(test, *corrected.get(i, (None, None, 1))) for i, test in enumerate(tests)]
+
+
+def judge_pairs(
+    pairs: Sequence[tuple[float, float | None, Callable[[float], tuple[float, float]]]],
+    prob: float = 0.95,
+) -> list[Judgement]:
+    """Judge the differences of all pairs of a list: "found" is that the two differ.
+
+    Parameters
+    ----------
+    pairs : sequence of (value, p-value, interval)
+        The p-value is that of no difference, before the correction, and None where there is none;
+        the third is a function from a probability to the two ends of the interval.
+    prob : float
+
+    Returns
+    -------
+    list of Judgement
+        p is corrected for all pairs (Holm). All intervals hold together with probability `prob`
+        (Bonferroni). In its later steps Holm's correction finds differences whose interval at
+        that level still reaches past 0: such an interval ends at 0, so that p-value and interval
+        say the same.
+
+    Examples
+    --------
+    >>> from evenhand.statistics.crossed import Mean
+    >>> means = [Mean(0.5, 0.01, 30), Mean(0.2, 0.01, 30)]
+    >>> found = judge_pairs([(m.value, m.p_value, m.interval) for m in means])
+    >>> [(j.found, round(j.p, 3), round(j.low, 2)) for j in found]
+    [(True, 0.0, 0.26), (False, 0.055, -0.04)]
+
+    """
+    each, corrected = simultaneous(prob, len(pairs)), holm([_or_one(p) for _, p, _ in pairs])
+    tests = []
+    for i, ((value, p, interval), p_holm) in enumerate(zip(pairs, corrected, strict=True)):
+        low, high = interval(each)
+        if p is not None and is_below(p_holm, 1 - prob) and low <= 0 <= high:
+            low, high = (1e-9 * value, high) if value > 0 else (low, 1e-9 * value)
+        tests.append(
+            BiasTest(
+                metric="difference",
+                query=str(i),
+                label="difference",
+                value=value,
+                low=low,
+                high=high,
+                prob=prob,
+                p_value=p,
+                role="decides",
+            )
+        )
+    return judge(tests)
 
 
 def is_judged(test: BiasTest) -> bool:

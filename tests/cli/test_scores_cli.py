@@ -39,7 +39,8 @@ def test_json_has_models_pairs_and_ranks(table, capsys):
     assert len(shown["comparisons"]) == 6
     assert shown["ranking"][0]["query"] == "four"
     assert {m["by"] for m in shown["agreement"]} == {"template", "group"}
-    assert shown["comparisons"][0]["details"]["p_holm"] <= 1
+    assert shown["comparisons"][0]["p_corrected"] <= 1
+    assert {c["family"] for c in shown["comparisons"]} == {6}
     assert run(["scores", str(table)]) == 0
     assert " ".join(capsys.readouterr().out.split()).endswith(shown["sentence"])
 
@@ -49,7 +50,10 @@ def test_the_tables_and_the_last_line_say_what_was_found(table, capsys):
     shown = capsys.readouterr().out
     for title in ("Means", "Differences", "Ranks", "Agreement of ranks"):
         assert title in shown
-    assert "pairs of models differ clearly" in shown.splitlines()[-1]
+    assert "pairs of models differ" in " ".join(shown.split())
+    assert "these only" not in shown
+    assert run(["scores", str(table)]) == 0
+    assert capsys.readouterr().out.count("these only") == 3
     assert run(["scores", str(table), "--gap", "--best", "lowest"]) == 0
     assert "Compared is the gap a - b" in capsys.readouterr().out
 
@@ -60,7 +64,7 @@ def test_many_models_show_the_pairs_with_the_first(tmp_path, capsys):
         (tmp_path / f"m{i}.txt").write_text("\n".join(map(str, rng.normal(i, 1, 20))))
     assert run(["scores", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "Differences from m5" in shown
+    assert "Differences: from m5" in shown
     assert "10 further pairs" in shown
 
 
@@ -91,3 +95,32 @@ def test_wrong_input_is_one_line(table, capsys, options, message):
     assert shown.startswith("error: ")
     assert shown.count("\n") == 1
     assert message in shown
+
+
+def test_an_ideal_and_several_tasks(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"item": i, "model": model, "task": task, "score": int(rng.random() < share)}
+        for task in ("crows", "other")
+        for model, share in (("fair", 0.5), ("low", 0.1), ("high", 0.95))
+        for i in range(200)
+    ]
+    path = tmp_path / "table.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    assert run(["scores", str(path), "--ideal", "0.5"]) == 2
+    assert "expected one task, got 2 (crows, other): choose one with --task" in (
+        capsys.readouterr().err
+    )
+    page = tmp_path / "page.html"
+    assert run(["scores", str(path), "--ideal", "0.5", "--task", "crows", "-o", str(page)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "fair is first, that is nearest to 0.5, of 3 models" in shown
+    assert "Differences of the distance from 0.5" in shown
+    assert "a difference from 0.5 is found in 2 of 3 models" in shown
+    assert "the distance of the mean from 0.5" in page.read_text()
+
+
+def test_the_help_promises_uncertainty(capsys):
+    assert run(["--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "with certainty" not in shown

@@ -594,7 +594,8 @@ def test_a_first_policy_is_met_by_its_own_results(tmp_path, worse, ideal):
         mean_of(rng.normal(m, 1, 15), query=f'q "{i}"', worse=worse, ideal=ideal, subject="s")
         for i, m in enumerate((-3.0, -0.01, 0.0, 0.002, 5.0))
     ]
-    measured.append(mean_of(np.zeros(5), query="zero", worse=worse, ideal=ideal))
+    zero = mean_of(np.zeros(5), query="zero", worse=worse, ideal=ideal)
+    measured.append(replace(zero, low=0.0, high=0.0))
     path = tmp_path / "policy.toml"
     path.write_text(draft_policy(measured))
     result = check(path, measured)

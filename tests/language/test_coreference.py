@@ -82,7 +82,8 @@ def test_the_gap_is_the_dial(kind, dial):
     """Odds of men's against women's occupations change by the dial from she to he."""
     m = coreference(world(kind, dial), schemas())
     assert m.value == pytest.approx(dial, abs=1e-5)
-    assert (m.low, m.high) == pytest.approx((dial, dial), abs=1e-4)
+    assert m.low < dial + 1e-4  # equal values: unbounded, but for rounding
+    assert m.high > dial - 1e-4
     gap = 2 / (1 + np.exp(-dial / 2)) - 1
     assert m.part("probability gap").value == pytest.approx(gap, abs=1e-5)
     assert m.part("accuracy").value == pytest.approx(0.5)

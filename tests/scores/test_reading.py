@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from evenhand.errors import FileError, InputError
+from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.scores import read
 
 ROWS = [
@@ -96,12 +96,19 @@ def test_samples_of_the_harness(tmp_path):
     harness(tmp_path / "org__one", "arc_easy", values)
     harness(tmp_path / "org__one", "boolq", values[:1])
     harness(tmp_path / "two", "arc_easy", values[::-1])
-    scores = read(tmp_path, score="acc")
+    with pytest.raises(InputError, match=r"expected one task, got 2 \(arc_easy, boolq\)"):
+        read(tmp_path, score="acc")
+    scores = read(tmp_path, score="acc", task="*")
     assert sorted(set(scores.models)) == ["org/one", "two"]
     found = dict(zip(zip(scores.models, scores.items, strict=True), scores.scores, strict=True))
     assert found["org/one", "arc_easy/0"] == found["two", "arc_easy/1"] == 1
     assert set(scores.groups) == {"arc_easy", "boolq"}
-    assert read(tmp_path, score="acc_norm").scores.sum() == 0
+    assert read(tmp_path, score="acc_norm", task="*").scores.sum() == 0
+    one = read(tmp_path, score="acc", task="arc_easy")
+    assert set(one.items) == {"arc_easy/0", "arc_easy/1"}
+    assert one.groups == ()
+    with pytest.raises(UnknownNameError, match="unknown task 'arc_esy': did you mean 'arc_easy'"):
+        read(tmp_path, score="acc", task="arc_esy")
     with pytest.raises(FileError, match="unknown metric 'acc_nrom': did you mean 'acc_norm'"):
         read(tmp_path, score="acc_nrom")
 
@@ -200,3 +207,15 @@ def test_wrong_logs_and_folders(tmp_path):
     with pytest.raises(InputError, match="expected the same clusters in every source"):
         read(TABLE, TABLE.drop(columns="document").assign(model="c"))
     assert math.isfinite(read(TABLE).scores.sum())
+
+
+def test_tasks_of_a_table_are_not_averaged_silently():
+    tasks = pd.concat([TABLE.assign(task="one"), TABLE.assign(task="two", score=0.0)])
+    with pytest.raises(InputError, match=r"expected one task, got 2 \(one, two\)"):
+        read(tasks)
+    assert read(tasks, task="one").scores.tolist() == [1.0, 0.0, 1.0, 0.5]
+    both = read(tasks, task=["one", "t*"])
+    assert len(both) == 8
+    assert set(both.groups) == {"one", "two"}
+    assert set(read(tasks.assign(item=range(8)), group="task").groups) == {"one", "two"}
+    assert read(TABLE.assign(task="one")).groups == ()

@@ -179,6 +179,30 @@ def test_degenerate_samples_give_unbounded_or_point_intervals():
     assert intervals.effect_size([1.0, 1.0], [0.0, 0.0])[0] == pytest.approx(math.sqrt(3))
     assert intervals.two_way_jackknife(1.0, [1.0], [1.0, 2.0]) == (-math.inf, math.inf)
     assert intervals.welch([1.0], [2.0, 3.0])[1:] == (-math.inf, math.inf)
+    # equal values say nothing about others
+    assert intervals.welch([1.0, 1.0], [2.0, 2.0])[1:] == (-math.inf, math.inf)
+    assert intervals.two_way_jackknife(1.0, [1.0] * 9, [1.0, 1.0]) == (-math.inf, math.inf)
+    assert intervals.crossed_mean(np.full((9, 2), 0.1))[1:] == (-math.inf, math.inf)
+    assert intervals.t_mean([0.1, 0.1, 0.1])[1:] == (-math.inf, math.inf)
+
+
+def test_the_coarsest_factor_limits_the_freedom():
+    rng = np.random.default_rng(10)
+    for _ in range(50):
+        table = rng.normal(size=(40, 2)) + rng.normal(size=(40, 1))
+        value, _, high = intervals.crossed_mean(table)
+        error = table.mean(axis=1).std(ddof=1) / math.sqrt(40)
+        assert high - value >= 12.7 * error  # Student's quantile with one degree of freedom
+        without = [np.delete(table, k, axis=axis).mean() for axis in (0, 1) for k in range(2)]
+        rows = [np.delete(table, k, axis=0).mean() for k in range(40)]
+        _, high = intervals.two_way_jackknife(table.mean(), rows, without[2:])
+        assert high - table.mean() >= 12.7 * error
+    # two values against many: as uncertain as the two
+    x, y = rng.normal(size=2), rng.normal(size=100)
+    value, _, high = intervals.welch(x, y)
+    assert high - value == pytest.approx(
+        stats.t.ppf(0.975, 1) * math.sqrt(x.var(ddof=1) / 2 + y.var(ddof=1) / 100)
+    )
 
 
 def test_holm_by_hand():

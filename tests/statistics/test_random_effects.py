@@ -75,3 +75,10 @@ def test_what_errors_share_does_not_vanish_with_their_number():
 def test_effects_without_errors_have_the_interval_of_a_mean():
     combined = random_effects([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
     assert combined.mean.interval(0.95) == pytest.approx((-0.484, 4.484), abs=1e-3)
+
+
+def test_the_fewest_effects_limit_the_freedom():
+    shared = np.full((3, 3), 0.09) + 0.01 * np.eye(3)
+    assert random_effects([0.4, 0.5, 0.6], shared, freedom=40).mean.freedom <= 2
+    equal = random_effects([0.5, 0.5], [0.0, 0.0])
+    assert equal.mean.interval(0.95) == (-np.inf, np.inf)

@@ -29,6 +29,7 @@ from evenhand.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from evenhand.results import Comparison
     from evenhand.scores import ScoreAnalysis
 
 __all__ = ["scores"]
@@ -37,7 +38,9 @@ SHOWN = 10
 """With more pairs of models than this, only those with the first-ranked model are shown."""
 
 
-@click.command(cls=Command, short_help="Compare models by item scores of any tool, with certainty.")
+@click.command(
+    cls=Command, short_help="Compare models by per-item scores from any tool, with uncertainty."
+)
 @click.argument("sources", metavar="FILE|FOLDER…", nargs=-1, required=True, type=completion.TABLE)
 @item_option
 @click.option(
@@ -52,6 +55,19 @@ SHOWN = 10
     "were asked in; repeatable.",
 )
 @group_option(help="Groups of items to show separately.")
+@click.option(
+    "--task",
+    metavar="NAME",
+    multiple=True,
+    help="The task to use, of several in the logs or in a column task; repeatable, or a pattern "
+    "('mmlu_*', '*' for all): then the mean is over the items of all these tasks.",
+)
+@click.option(
+    "--ideal",
+    type=float,
+    metavar="NUMBER",
+    help="The mean without bias, such as 0.5 for CrowS-Pairs: the nearest to it is ranked first.",
+)
 @click.option(
     "--best",
     type=click.Choice(["highest", "lowest"]),
@@ -86,6 +102,8 @@ def scores(
     score: str | None,
     cluster: tuple[str, ...],
     group: str | None,
+    task: tuple[str, ...],
+    ideal: float | None,
     best: Literal["highest", "lowest"],
     gap: bool,
     fixed: bool,
@@ -107,13 +125,15 @@ def scores(
     Every mean has an interval that respects clusters: items of one document are not independent,
     and items that were all asked in the same templates are crossed with these, so that intervals
     hold for other items and other templates. All pairs of models are compared on the items that
-    both have, corrected by Holm. The ranking says which ranks each model could have, and the power
+    both have; p-values and intervals are for all pairs together. A difference found with these
+    templates only decides nothing. The ranking says which ranks each model could have, and "needed"
     how many items would decide between two models.
 
     \b
     Examples:
       evenhand scores results.csv --score accuracy --cluster document
       evenhand scores output/ --score acc_norm -o comparison.html
+      evenhand scores output/ --task crows_pairs_english --ideal 0.5
       evenhand scores gest/scores/english_mlm --best lowest --json
     """
     from evenhand.scores import analyze
@@ -128,6 +148,8 @@ def scores(
         score=score,
         cluster=cluster,
         group=group,
+        task=task,
+        ideal=ideal,
         best=best,
         gap=gap,
         fixed=fixed,
@@ -148,7 +170,7 @@ def scores(
         _print_tables(analysis)
     if output is not None and output.suffix.lower() == ".csv":
         record.save(str(output))
-    print_notes([*analysis.notes, *(note for c in analysis.comparisons for note in c.notes)])
+    print_notes(analysis.notes)
     if output is not None:
         say(f"written: {output}")
     say(analysis.sentence)
@@ -174,35 +196,38 @@ def _print_tables(analysis: ScoreAnalysis) -> None:
 
 def _print_means(analysis: ScoreAnalysis) -> None:
     """The means by rank, with the groups' and those for the templates at hand."""
-    order = {m.query: place for place, m in enumerate(analysis.ranking)}
-    measured = sorted(analysis.measurements, key=lambda m: order[m.query])
+    measured = analysis.by_rank()
+    first = measured[0]
     scoped = any(m.select("scope") for m in measured)
     rows = []
     for m in measured:
         [ends] = [interval(s.low, s.high) for s in m.select("scope")] or ["–"]
-        rows.append([m.query, number(m.value), interval(m.low, m.high), ends, f"{m.n:,}"])
+        outcome = (p_text(m.p), str(m.details.get("outcome", "")))
+        rows.append([m.query, number(m.value), interval(m.low, m.high), *outcome, ends, f"{m.n:,}"])
         rows += [
             [
                 f"  {part.query}",
-                number(part.value),
-                interval(part.low, part.high),
-                "",
-                f"{part.n:,}",
+                *(number(part.value), interval(part.low, part.high), "", "", "", f"{part.n:,}"),
             ]
             for part in m.parts
             if part.by in ("group", "contrast")
         ]
-    headers = ["model", "mean", "interval", "these only", "n"]
-    used = [i for i in range(5) if scoped or i != 3]
+    headers = ["model", "mean", "interval", "p", "bias", "these only", "n"]
+    hidden = {*(() if scoped else (5,)), *((3, 4) if first.ideal is None else ())}
+    used = [i for i in range(len(headers)) if i not in hidden]
     table(
-        "Means" if analysis.measurements[0].metric != "gap" else "Gaps",
+        "Means" if first.metric != "gap" else "Gaps",
         [headers[i] for i in used],
         ([row[i] for i in used] for row in rows),
     )
-    first = measured[0]
     text = f"interval: {100 * first.prob:g}%, {first.interval}."
+    if first.ideal is not None:
+        text += f" p: of a mean of {first.ideal:g}, corrected for all models (Holm)."
     if scoped:
-        text += f" these only: {first.select('scope')[0].query} as the only ones of interest."
+        text += (
+            f" these only: {first.select('scope')[0].query} as the only ones of interest, which "
+            "decides nothing."
+        )
     say(text)
 
 
@@ -216,27 +241,40 @@ def _print_differences(analysis: ScoreAnalysis) -> None:
         chosen = tuple(c for c in chosen if best in (c.before.query, c.after.query))
     if not chosen:
         return
+    scoped = any(c.parts for c in chosen)
     rows = []
     for c in chosen:
         names, sign = (c.after.query, c.before.query), 1.0
         if c.after.query == best:
             names, sign = names[::-1], -1.0
-        low, high = sorted((sign * c.change.low, sign * c.change.high))
-        p = p_text(c.details.get("p_holm"))
-        rows.append(
-            (
-                names[0] if many else " - ".join(names),
-                number(sign * c.change.value),
-                interval(low, high),
-                p,
-                needed_text(c),
-            )
-        )
-    title = f"Differences from {best}" if many else "Differences"
-    table(title, ("model" if many else "models", "difference", "interval", "p", "needed"), rows)
+
+        def ends(result: Comparison, sign: float = sign) -> str:
+            return interval(*sorted((sign * result.change.low, sign * result.change.high)))
+
+        row = [
+            names[0] if many else " - ".join(names),
+            number(sign * c.change.value),
+            ends(c),
+            p_text(c.p),
+            str(c.details["outcome"]),
+        ]
+        if scoped:
+            row.append(ends(c.parts[0]) if c.parts else "–")
+        rows.append([*row, needed_text(c)])
+    ideal = analysis.measurements[0].ideal
+    what = "Differences" if ideal is None else f"Differences of the distance from {ideal:g}"
+    table(
+        f"{what}: from {best}" if many else what,
+        [
+            *("model" if many else "models", "difference", "interval", "p", "outcome"),
+            *(["these only"] if scoped else []),
+            "needed",
+        ],
+        rows,
+    )
     say(
-        f"p: corrected for all {len(analysis.comparisons)} pairs (Holm). needed: what would find a "
-        "difference as large with a power of 80%, that pair alone."
+        f"interval, p: for all {len(analysis.comparisons)} pairs together (Bonferroni, Holm). "
+        "needed: what would find a difference as large with a power of 80%, that pair alone."
     )
     if many:
         rest = len(analysis.comparisons) - len(chosen)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from evenhand.charts import BLUE, ORANGE, forest
 from evenhand.report.blocks import (
-    Block,
     Cell,
     Figure,
+    P,
     Section,
     Table,
     Text,
@@ -21,6 +21,7 @@ from evenhand.report.blocks import (
     value_columns,
     write_results,
 )
+from evenhand.results import Comparison
 from evenhand.scores import ScoreAnalysis
 from evenhand.scores.analysis import needed_text
 
@@ -46,8 +47,7 @@ def score_sections(analysis: ScoreAnalysis) -> list[Section]:
 
 
 def _means(analysis: ScoreAnalysis) -> Section:
-    order = {m.query: place for place, m in enumerate(analysis.ranking)}
-    measured = sorted(analysis.measurements, key=lambda m: order[m.query])
+    measured = analysis.by_rank()
     prob = measured[0].prob
     scoped = any(m.select("scope") for m in measured)
     rows = [
@@ -56,6 +56,7 @@ def _means(analysis: ScoreAnalysis) -> Section:
             "value": part.value,
             "low": part.low,
             "high": part.high,
+            "ideal": m.ideal,
             **({"series": SERIES[part.by]} if scoped else {}),
         }
         for m in measured
@@ -67,6 +68,8 @@ def _means(analysis: ScoreAnalysis) -> Section:
         (m.query, "" if part is m else part.query, part) for m in measured for part in (m, *m.parts)
     ]
     columns = {**value_columns(prob), "Scores": lambda m: count(m.n)}
+    if measured[0].ideal is not None:
+        columns |= {**P, "Bias": lambda m: Cell(str(m.details.get("outcome", "")))}
     words = "A row for each model with its mean score and interval; the table has the numbers."
     return Section(
         "means",
@@ -87,9 +90,9 @@ def _ranks(analysis: ScoreAnalysis) -> Section:
         for m in analysis.ranking
     ]
     text = (
-        "A model's lowest possible rank is one more than the number of models that are clearly "
-        "better, its highest the number of models less those that are clearly worse; clearly after "
-        "correcting for all pairs (Holm), so that all ranks together are right with the stated "
+        "A model's lowest possible rank is one more than the number of models that are better and "
+        "differ from it, its highest the number of models less those that are worse and differ; "
+        "pairs are corrected together, so that all ranks together are right with the stated "
         "probability."
     )
     return Section(
@@ -100,30 +103,54 @@ def _ranks(analysis: ScoreAnalysis) -> Section:
 
 
 def _differences(analysis: ScoreAnalysis) -> Section:
+    if not analysis.comparisons:
+        return Section("differences", "Differences")
+    scoped = any(c.parts for c in analysis.comparisons)
     rows = [
         (
             c.after.query,
             c.before.query,
             cell(c.change.value),
             span(c.change.low, c.change.high),
-            p_cell(c.details.get("p_holm")),
+            p_cell(c.p),
+            Cell(str(c.details["outcome"])),
+            *([_scope(c)] if scoped else []),
             count(c.paired),
             Cell(needed_text(c)),
         )
         for c in analysis.comparisons
     ]
-    if not rows:
-        return Section("differences", "Differences")
-    headers = ("Model", "Less", "Difference", "Interval", "p (Holm)", "Paired", "Needed")
-    blocks: list[Block] = [
-        Text(
-            "Each pair on the scores that both have. Needed: what would find a difference as large "
-            "as that observed with a power of 80%, that pair alone."
-        ),
-        Table.of("Differences of all pairs", headers, rows, words=True),
-    ]
-    notes = dict.fromkeys(note for c in analysis.comparisons for note in c.notes)
-    return Section("differences", "Differences", [*blocks, *(Text(note) for note in notes)])
+    headers = (
+        *("Model", "Less", "Difference", "Interval", "p (Holm)", "Outcome"),
+        *(("With these templates only",) if scoped else ()),
+        *("Paired", "Needed"),
+    )
+    ideal = analysis.measurements[0].ideal
+    text = "Each pair on the scores that both have."
+    if ideal is not None:
+        text += (
+            f" Compared is the distance of the mean from {ideal:g}: below 0, the model is nearer."
+        )
+    text += (
+        " Intervals and p are for all pairs together; two models differ if p is below the level "
+        "and the interval excludes 0."
+    )
+    if scoped:
+        text += " What these templates alone show describes them and decides nothing."
+    text += (
+        " Needed: what would find a difference as large as that observed with a power of 80%, that "
+        "pair alone."
+    )
+    return Section(
+        "differences",
+        "Differences",
+        [Text(text), Table.of("Differences of all pairs", headers, rows, words=True)],
+    )
+
+
+def _scope(c: Comparison) -> Cell:
+    """The interval with these templates as the only ones of interest."""
+    return span(c.parts[0].change.low, c.parts[0].change.high) if c.parts else Cell("–")
 
 
 def _agreement(analysis: ScoreAnalysis) -> Section:

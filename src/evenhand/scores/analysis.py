@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.files import document, save_json
-from evenhand.instruments import correct_p_values
+from evenhand.judging import BiasTest, Judgement, judge, judge_pairs, ranks, simultaneous
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
 from evenhand.scores.reading import Scores, read
 from evenhand.statistics.correlation import kendall
 from evenhand.statistics.crossed import Mean, clustered
 from evenhand.statistics.power import smallest_effect
+from evenhand.statistics.sizes import SizeKind
 from evenhand.text.tables import Source
 
 Ints: TypeAlias = NDArray[np.intp]
@@ -41,10 +43,14 @@ class ScoreAnalysis(Result):
     measurements : Measurements
         One per model, its name as `query`. Parts: by "group" the mean of each group, by "contrast"
         the difference of two; by "scope", where items are crossed with templates, the mean with
-        these templates as the only ones of interest.
+        these templates as the only ones of interest. With an ideal, `details["outcome"]` is what
+        the judge says of it: found, undecided or none found.
     comparisons : tuple of Comparison
-        One per pair of models, on the items that both have; Holm's p as `details["p_holm"]`, and
-        what would decide (`details["needed"]`).
+        One per pair of models, on the items that both have. `p_corrected` and the interval are for
+        all pairs together, `details["outcome"]` is "differs" or "undecided", and
+        `details["needed"]` what would decide. With an ideal the change is that of the distance
+        from it. A part by "scope" is the same for these templates only: it describes and decides
+        nothing.
     ranking : tuple of Measurement
         The rank of each model from the first, with the ranks that it could have.
     agreement : tuple of Measurement
@@ -61,18 +67,31 @@ class ScoreAnalysis(Result):
     @property
     def sentence(self) -> str:
         """What was found, in one sentence."""
-        names = [m.query for m in self.ranking if m.details["could_be_first"]]
         best, models = self.ranking[0], len(self.ranking)
-        value = f"{best.query} has {best.details['mean']:.3f}"
+        ideal = self.measurements[0].ideal
+        clauses = []
         if models == 1:
             m = self.measurements[0]
-            return f"{value} [{m.low:.3f}, {m.high:.3f}] over {m.n:,} scores."
-        clear = sum(c.details.get("p_holm", 1.0) < 1 - best.prob for c in self.comparisons)
-        pairs = f"{clear} of {len(self.comparisons)} pairs of models differ clearly"
-        if len(names) == 1:
-            return f"{best.query} is first of {models} models; {pairs}."
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        return f"{len(names)} of {models} models could be first ({shown}); {pairs}."
+            clauses.append(
+                f"{m.query} has {m.value:.3f} [{m.low:.3f}, {m.high:.3f}] over {m.n:,} scores"
+            )
+        else:
+            names = [m.query for m in self.ranking if m.details["could_be_first"]]
+            first = "first" if ideal is None else f"first, that is nearest to {ideal:g}"
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            pairs = Counter(c.details["outcome"] for c in self.comparisons)
+            clauses += [
+                f"{best.query} is {first}, of {models} models"
+                if best.high == 1
+                else f"{len(names)} of {models} models could be {first} ({shown})",
+                f"{pairs['differs']} of {len(self.comparisons)} pairs of models differ",
+            ]
+        if ideal is not None:
+            outcomes = Counter(m.details["outcome"] for m in self.measurements)
+            clauses.append(
+                f"a difference from {ideal:g} is found in {outcomes['found']} of {models} models"
+            )
+        return f"{'; '.join(clauses)}."
 
     def to_dict(self, *, items: bool = False) -> dict[str, Any]:
         def rows(results: Sequence[Measurement | Comparison]) -> list[dict[str, Any]]:
@@ -105,10 +124,13 @@ class ScoreAnalysis(Result):
         save_json(path, document(**self.to_dict()))
 
     def plot(self, *, title: str | None = None, width: int = 380) -> Any:
-        """A forest plot of the models' means (an Altair chart)."""
-        return Measurements(sorted(self.measurements, key=lambda m: -m.value)).plot(
-            title=title, width=width
-        )
+        """A forest plot of the models' means by rank (an Altair chart)."""
+        return Measurements(self.by_rank()).plot(title=title, width=width)
+
+    def by_rank(self) -> list[Measurement]:
+        """The measurements in the order of the ranking."""
+        order = {m.query: place for place, m in enumerate(self.ranking)}
+        return sorted(self.measurements, key=lambda m: order[m.query])
 
     def _headline(self) -> str:
         return self.sentence
@@ -124,7 +146,9 @@ def analyze(
     score: str | None = None,
     cluster: str | Sequence[str] | None = None,
     group: str | None = None,
+    task: str | Sequence[str] | None = None,
     best: Literal["highest", "lowest"] = "highest",
+    ideal: float | None = None,
     gap: bool = False,
     fixed: bool = False,
     prob: float = 0.95,
@@ -135,10 +159,14 @@ def analyze(
     ----------
     *sources : path, DataFrame or Scores
         As for `read`.
-    item, model, score, cluster, group
+    item, model, score, cluster, group, task
         As for `read`.
     best : {"highest", "lowest"}
         Which mean is ranked first.
+    ideal : float, optional
+        The mean without bias, such as 0.5 for the share of stereotyping sentences that a model
+        prefers. The mean nearest to it is ranked first, models are compared by their distances
+        from it, and each is judged against it.
     gap : bool
         Whether models are compared by the difference of the means of two groups, the first in
         alphabetical order less the second, instead of by the mean.
@@ -146,7 +174,8 @@ def analyze(
         Whether templates that all items were asked in are the only ones of interest. By default
         they are a sample like the items, and intervals are for other templates too.
     prob : float
-        Probability of the intervals; differences, corrected by Holm, decide ranks at 1 - `prob`.
+        Probability of the intervals; differences, corrected for all pairs, decide ranks at
+        1 - `prob`.
 
     Returns
     -------
@@ -154,15 +183,25 @@ def analyze(
 
     Notes
     -----
-    Means and differences: `evenhand.statistics.crossed.clustered`. A model's rank is at least one
-    more than the number of models that are clearly better, and at most the number of models less
-    those that are clearly worse, *clearly* by Holm's correction for all pairs; so all the ranks
-    together are right with probability `prob` (Mogstad et al. 2024). It could be first if no model
-    is clearly better.
+    Means and differences: `evenhand.statistics.crossed.clustered`. There are never more degrees of
+    freedom than templates less one: with two or three templates hardly any difference can be
+    found, and models that have fewer than two in common are not compared for other templates.
+
+    Two models differ if Holm's p for all pairs is below 1 - `prob` and the interval, which is
+    simultaneous for all pairs (Bonferroni), excludes 0. A model's rank is at least one more than
+    the number of models that are better and differ, and at most the number of models less those
+    that are worse and differ; so all the ranks together are right with probability `prob`
+    (Mogstad et al. 2024). It could be first if no model that is better differs.
+
+    The change of the distance from an ideal c is $|b - c| - |a - c|$, which is
+    $\pm \min(|b - a|, |a + b - 2c|)$: it is 0 where either of the two is 0. Its interval contains
+    what the intervals of both, each at half the level, allow, and p is twice the larger of their
+    p-values. Two models on different sides of the ideal differ only if one of them is clearly
+    further from it.
 
     `details["needed"]` of a comparison is the number of items (or clusters) with which a difference
     as large as that observed would be found with a power of 80 %, tested alone; None where more
-    items would not do, since the templates differ too much.
+    items would not do, since the templates differ too much or are too few.
 
     Examples
     --------
@@ -184,20 +223,72 @@ def analyze(
         tables = [source for source in sources if not isinstance(source, Scores)]
         if len(tables) < len(sources):
             raise InputError("scores: expected one Scores, or paths and DataFrames, got both")
-        scores = read(*tables, item=item, model=model, score=score, cluster=cluster, group=group)
+        columns = {"item": item, "model": model, "score": score, "group": group}
+        scores = read(*tables, **columns, cluster=cluster, task=task)
     if not 0 < prob < 1:
         raise InputError(f"prob: expected a number between 0 and 1, got {prob!r}")
     if np.ptp(scores.scores) == 0:
         raise InputError(f"scores: expected some that differ, got {scores.scores[0]:g} everywhere")
-    return _Analysis(scores, best, gap, fixed, prob).run()
+    if ideal is not None and not math.isfinite(ideal):
+        raise InputError(f"ideal: expected a number, got {ideal!r}")
+    if ideal is not None and best == "lowest":
+        raise InputError("best: expected none with an ideal, which is first itself, got 'lowest'")
+    return _Analysis(scores, best, ideal, gap, fixed, prob).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Distance:
+    """The distance of a second model from the ideal less that of the first.
+
+    `difference` is the second mean less the first, `total` the sum of both less twice the ideal.
+    """
+
+    difference: Mean
+    total: Mean
+
+    @property
+    def value(self) -> float:
+        return _smaller(self.difference.value, self.total.value)
+
+    @property
+    def p_value(self) -> float | None:
+        ps = [mean.p_value for mean in (self.difference, self.total)]
+        return None if None in ps else min(1.0, 2 * max(p for p in ps if p is not None))
+
+    def interval(self, prob: float) -> tuple[float, float]:
+        boxes = [mean.interval((1 + prob) / 2) for mean in (self.difference, self.total)]
+        corners = [_smaller(*corner) for corner in product(*boxes)]
+        return min(corners), max(corners)
+
+    @property
+    def open(self) -> Mean:
+        """That of the two which decides less clearly."""
+        return max(
+            (self.difference, self.total), key=lambda m: 1.0 if m.p_value is None else m.p_value
+        )
+
+
+def _smaller(one: float, two: float) -> float:
+    """The smaller of two sizes, with the sign of their product: |b| - |a| of b - a and a + b."""
+    return math.copysign(1.0, one) * math.copysign(1.0, two) * min(abs(one), abs(two))
 
 
 class _Analysis:
     """The rows of scores as numbers, and the results one by one."""
 
-    def __init__(self, scores: Scores, best: str, gap: bool, fixed: bool, prob: float) -> None:
-        self.scores, self.best, self.gap = scores, best, gap
+    def __init__(
+        self,
+        scores: Scores,
+        best: str,
+        ideal: float | None,
+        gap: bool,
+        fixed: bool,
+        prob: float,
+    ) -> None:
+        self.scores, self.best, self.ideal, self.gap = scores, best, ideal, gap
         self.fixed, self.prob = fixed, prob
+        # scores that reach 0 and 1 and nothing beyond are taken to be bounded by them
+        self.bounded = scores.scores.min() == 0 and scores.scores.max() == 1
         self.models = list(dict.fromkeys(scores.models))
         self.groups = sorted(set(scores.groups))
         if gap and len(self.groups) != 2:
@@ -221,20 +312,31 @@ class _Analysis:
             self.notes.append(f"Compared is the gap {self.groups[0]} - {self.groups[1]}.")
 
     def run(self) -> ScoreAnalysis:
-        measurements = [self.measure(number) for number in range(len(self.models))]
-        compared = [
-            self.compare(measurements, first, second)
-            for first, second in combinations(range(len(self.models)), 2)
+        measurements = self.judged([self.measure(number) for number in range(len(self.models))])
+        pairs = list(combinations(range(len(self.models)), 2))
+        compared = [self.contrast(*pair) for pair in pairs]
+        self.notes += [
+            f"{count} {'pair' if count == 1 else 'pairs'} of models {reason}."
+            for reason, count in Counter(
+                found if isinstance(found, str) else found.note for found in compared
+            ).items()
+            if reason
         ]
-        comparisons = correct_p_values([c for c in compared if c is not None])
-        if len(comparisons) < len(compared):
-            self.notes.append(
-                f"{len(compared) - len(comparisons)} pairs of models share fewer than two items "
-                "and were not compared."
-            )
+        known = [
+            (pair, found)
+            for pair, found in zip(pairs, compared, strict=True)
+            if not isinstance(found, str)
+        ]
+        judgements = judge_pairs(
+            [(c.change.value, c.change.p_value, c.change.interval) for _, c in known], self.prob
+        )
+        comparisons = tuple(
+            self.comparison([measurements[i] for i in pair], found, judgement)
+            for (pair, found), judgement in zip(known, judgements, strict=True)
+        )
         return ScoreAnalysis(
             measurements=Measurements(measurements),
-            comparisons=tuple(comparisons),
+            comparisons=comparisons,
             ranking=self.rank(measurements, comparisons),
             agreement=tuple(self.agreement()),
             notes=tuple(self.notes),
@@ -242,12 +344,21 @@ class _Analysis:
 
     # ---------------------------------------------------------------------------------- means
 
-    def mean(self, values: Any, rows: Ints, *, crossed: bool = True, **how: Any) -> Mean:
-        """What models are compared by, of values that belong to these rows."""
-        names = [self.nested, *([self.crossed] if self.crossed and crossed else [])]
+    def mean(
+        self, values: Any, rows: Ints, limits: tuple[float, float] | None = None, **how: Any
+    ) -> Mean:
+        """What models are compared by, of values that belong to these rows.
+
+        `limits` are those of a mean of the values, where scores are bounded.
+        """
+        names = [self.nested, *([self.crossed] if self.crossed else [])]
         factors = {name: self.codes[name][rows] for name in names}
-        usual = {"groups": self.first[rows] if self.gap else None, "fixed": self.fixed}
-        return clustered(values, factors, **{**usual, **how})
+        how = {"groups": self.first[rows] if self.gap else None, "fixed": self.fixed, **how}
+        low, high = limits or (0.0, 1.0)
+        if how["groups"] is not None:
+            low, high = low - high, high - low
+        mean = clustered(values, factors, **how)
+        return replace(mean, limits=(low, high)) if self.bounded else mean
 
     def result(self, metric: str, query: str, mean: Mean, n: int, **more: Any) -> Measurement:
         low, high = mean.interval(self.prob)
@@ -258,8 +369,10 @@ class _Analysis:
             low=low,
             high=high,
             n=n,
-            ideal=None,
-            worse="lower" if self.best == "highest" else "higher",
+            ideal=self.ideal if metric == self.metric else None,
+            worse=("lower" if self.best == "highest" else "higher")
+            if self.ideal is None
+            else "away",
             prob=self.prob,
             interval=_interval(mean),
             **more,
@@ -289,81 +402,163 @@ class _Analysis:
             parts.append(self.result(self.metric, query, mean, len(rows), by="scope", **more))
         factors = [self.nested, *([self.crossed] if self.crossed else [])]
         counts = {f"{each}s": len(np.unique(self.codes[each][rows])) for each in factors}
+        mean = self.mean(values, rows)
+        tested: dict[str, Any] = {}
+        if self.ideal is not None:
+            tested = {"p_value": mean.test(self.ideal), "test": "two-sided t test of the ideal"}
+            counts["df"] = mean.freedom
         return self.result(
             self.metric,
             name,
-            self.mean(values, rows),
+            mean,
             len(rows),
             parts=tuple(parts),
             left_out=tuple(text for text in scores.left_out if f"({name})" in text),
             details={**counts, "items": len(np.unique(self.codes["item"][rows]))},
             **more,
+            **tested,
         )
+
+    def judged(self, measurements: Sequence[Measurement]) -> list[Measurement]:
+        """The measurements with what the judge says of them, where there is an ideal."""
+        if self.ideal is None:
+            return list(measurements)
+        size: SizeKind = ""
+        if self.bounded and self.ideal == (0.0 if self.gap else 0.5):
+            size = "gap" if self.gap else "share"
+        judgements = judge(
+            [
+                BiasTest(
+                    metric=m.metric,
+                    query=m.query,
+                    label=m.query,
+                    value=m.value,
+                    low=m.low,
+                    high=m.high,
+                    prob=m.prob,
+                    ideal=m.ideal,
+                    p_value=m.p_value,
+                    n=m.n,
+                    df=m.details["df"],
+                    role="decides",
+                    size=size,
+                )
+                for m in measurements
+            ]
+        )
+        return [
+            replace(
+                m,
+                p_corrected=judgement.p,
+                family=judgement.family,
+                details={**m.details, "outcome": judgement.outcome},
+            )
+            for m, judgement in zip(measurements, judgements, strict=True)
+        ]
 
     # ---------------------------------------------------------------------------- differences
 
-    def compare(
-        self, measurements: Sequence[Measurement], first: int, second: int
-    ) -> Comparison | None:
-        """The second model less the first; None where they share fewer than two items."""
-        scores, notes = self.scores.scores, []
+    def contrast(self, first: int, second: int) -> _Contrast | str:
+        """The second model less the first, or why they are not compared."""
         shared, one, two = np.intersect1d(
             self.cells[first], self.cells[second], assume_unique=True, return_indices=True
         )
-        if shared.size:
-            rows = self.rows[first][one]
-            values = scores[self.rows[second][two]] - scores[rows]
-            mean = self.mean(values, rows)
-        elif self.crossed:  # other templates: the mean of each item over a model's own
-            means = [self._item_means(model) for model in (first, second)]
-            items = [item for item in means[0] if item in means[1]]
-            if len(items) < 2:
-                return None
-            rows = np.array([means[0][item][1] for item in items])
-            values = np.array([means[1][item][0] - means[0][item][0] for item in items])
-            mean = self.mean(values, rows, crossed=False)
-            notes.append(
-                f"The two models have no {self.crossed} in common: each item's mean over a model's "
-                f"own {self.crossed}s is compared, and these count as the only ones of interest."
+        if self.crossed and not shared.size:
+            own = [self.codes[self.crossed][self.rows[model]] for model in (first, second)]
+            if not np.intersect1d(*own).size:
+                return f"have no {self.crossed} in common and were not compared"
+        few = "share fewer than two items and were not compared"
+        if shared.size < 2:
+            return few
+        rows = self.rows[first][one]
+        a, b = self.scores.scores[rows], self.scores.scores[self.rows[second][two]]
+
+        def change(**how: Any) -> Mean | _Distance:
+            difference = self.mean(b - a, rows, (-1.0, 1.0), **how)
+            if self.ideal is None:
+                return difference
+            total, twice = self.mean(a + b, rows, (0.0, 2.0), **how), 2 * self.ideal
+            low, high = total.limits
+            return _Distance(
+                difference,
+                replace(total, value=total.value - twice, limits=(low - twice, high - twice)),
             )
-        else:
-            return None
-        if len(values) < 2 or math.isnan(mean.value):
-            return None
-        low, high = mean.interval(self.prob)
-        details = {
-            "needed": self._needed(mean, values, rows, crossed=not notes),
+
+        found = change()
+        if math.isnan(found.value):
+            return few
+        note, scope = "", None
+        if self.crossed and not self.fixed:
+            scope = change(fixed=True)
+            if len(np.unique(self.codes[self.crossed][rows])) < 2:
+                note = (
+                    f"have a single {self.crossed} in common, which says nothing about other "
+                    f"{self.crossed}s"
+                )
+        return _Contrast(found, scope, rows, note)
+
+    def comparison(
+        self, models: Sequence[Measurement], found: _Contrast, judgement: Judgement
+    ) -> Comparison:
+        """The comparison of two models as the judge sees it among all pairs."""
+        change = Estimate(
+            value=judgement.test.value, low=judgement.low, high=judgement.high, prob=self.prob
+        )
+        together = f"; {judgement.family} intervals that hold together (Bonferroni)"
+        together = together if judgement.family > 1 else ""
+        details: dict[str, Any] = {
+            "outcome": "differs" if judgement.found else "undecided",
+            "needed": self._needed(found),
             "of": f"{self.nested}s",
-            "now": len(np.unique(self.codes[self.nested][rows])),
+            "now": len(np.unique(self.codes[self.nested][found.rows])),
         }
+        if self.ideal is not None:
+            details["distance"] = change.to_dict()
+        before, after = (replace(m, parts=()) for m in models)
+        parts = []
+        if found.scope is not None:
+            scopes = [m.select("scope")[0] for m in models]
+            ends = found.scope.interval(simultaneous(self.prob, judgement.family))
+            estimate = Estimate.of((found.scope.value, *ends), self.prob)
+            parts.append(
+                Comparison(
+                    before=scopes[0],
+                    after=scopes[1],
+                    change=estimate,
+                    interval=f"paired, {_interval(_open(found.scope))}{together}",
+                    paired=len(found.rows),
+                    details={} if self.ideal is None else {"distance": estimate.to_dict()},
+                )
+            )
+        what = "difference" if self.ideal is None else "difference of the distances from the ideal"
         return Comparison(
-            before=replace(measurements[first], parts=()),
-            after=replace(measurements[second], parts=()),
-            change=Estimate(value=mean.value, low=low, high=high, prob=self.prob),
-            interval=f"paired, {_interval(mean)}",
-            paired=len(values),
-            p_value=mean.p_value if mean.variance else float(mean.value == 0),
-            test="two-sided t test of no difference",
+            before=before,
+            after=after,
+            change=change,
+            interval=f"paired, {_interval(_open(found.change))}{together}",
+            paired=len(found.rows),
+            p_value=found.change.p_value,
+            p_corrected=judgement.p,
+            family=judgement.family,
+            test=f"two-sided t test of no {what}",
+            parts=tuple(parts),
             details=details,
-            notes=tuple(notes),
         )
 
-    def _item_means(self, model: int) -> dict[int, tuple[float, int]]:
-        rows = self.rows[model]
-        items = self.codes["item"][rows]
-        sums, counts = np.bincount(items, self.scores.scores[rows]), np.bincount(items)
-        first = dict(zip(items.tolist(), rows.tolist(), strict=True))
-        return {item: (float(sums[item] / counts[item]), row) for item, row in first.items()}
-
-    def _needed(self, mean: Mean, values: Any, rows: Ints, *, crossed: bool) -> int | None:
+    def _needed(self, found: _Contrast) -> int | None:
         """How many clusters of the first kind would find the difference that was observed."""
-        now = len(np.unique(self.codes[self.nested][rows]))
-        wanted = (abs(mean.value) / smallest_effect(1.0, alpha=1 - self.prob)) ** 2
-        if math.isnan(mean.variance) or not wanted:
+        mean = _open(found.change)
+        now = len(np.unique(self.codes[self.nested][found.rows]))
+        df = None if found.scope is None else mean.freedom  # of few templates
+        if math.isnan(mean.variance) or not mean.value:
             return None
+        wanted = (mean.value / smallest_effect(1.0, alpha=1 - self.prob, df=df)) ** 2
         inside = mean.variance  # the part that shrinks with more of them
-        if self.crossed and not self.fixed and crossed:
-            inside = min(mean.variance, self.mean(values, rows, fixed=True).variance)
+        if isinstance(found.change, _Distance) and isinstance(found.scope, _Distance):
+            scope = found.scope.difference if mean is found.change.difference else found.scope.total
+            inside = min(inside, scope.variance)
+        elif isinstance(found.scope, Mean):
+            inside = min(inside, found.scope.variance)
         rest = mean.variance - inside
         return None if wanted <= rest else math.ceil(now * inside / (wanted - rest))
 
@@ -372,30 +567,39 @@ class _Analysis:
     def rank(
         self, measurements: Sequence[Measurement], comparisons: Sequence[Comparison]
     ) -> tuple[Measurement, ...]:
-        sign = 1.0 if self.best == "highest" else -1.0
-        better = dict.fromkeys(self.models, 0)
-        worse = dict.fromkeys(self.models, 0)
-        for c in comparisons:
-            if c.details.get("p_holm", 1.0) < 1 - self.prob:
-                ends = [c.before.query, c.after.query]
-                winner, loser = ends[::-1] if sign * c.change.value > 0 else ends
-                better[loser] += 1
-                worse[winner] += 1
-        ordered = sorted(measurements, key=lambda m: -sign * m.value)
+        def distance(m: Measurement) -> float:
+            if self.ideal is not None:
+                return abs(m.value - self.ideal)
+            return -m.value if self.best == "highest" else m.value
+
+        rises = self.best == "highest" and self.ideal is None  # a positive change is better
+        better = [
+            (c.after.query, c.before.query)
+            if (c.change.value > 0) == rises
+            else (c.before.query, c.after.query)
+            for c in comparisons
+            if c.details["outcome"] == "differs"
+        ]
+        possible = ranks(self.models, better)
+        ordered = sorted(measurements, key=distance)
         return tuple(
             Measurement(
                 metric="rank",
                 query=m.query,
                 subject=m.query,
                 value=place,
-                low=1 + better[m.query],
-                high=len(ordered) - worse[m.query],
+                low=possible[m.query][0],
+                high=possible[m.query][1],
                 n=m.n,
                 ideal=None,
                 worse="higher",
                 prob=self.prob,
-                interval="clear differences of pairs, all corrected together (Holm)",
-                details={"mean": m.value, "could_be_first": better[m.query] == 0},
+                interval="pairs that differ, all corrected together (Holm)",
+                details={
+                    "mean": m.value,
+                    "could_be_first": possible[m.query][0] == 1,
+                    **({} if self.ideal is None else {"distance": distance(m)}),
+                },
             )
             for place, m in enumerate(ordered, 1)
         )
@@ -442,6 +646,20 @@ class _Analysis:
                     )
                 )
         return agreements
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    """What two models are compared by, also with the templates as the only ones, and its rows."""
+
+    change: Mean | _Distance
+    scope: Mean | _Distance | None
+    rows: Ints
+    note: str = ""
+
+
+def _open(change: Mean | _Distance) -> Mean:
+    return change if isinstance(change, Mean) else change.open
 
 
 def needed_text(c: Comparison) -> str:

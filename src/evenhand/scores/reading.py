@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import os
 import re
@@ -28,13 +29,14 @@ from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import open_content, source_name, text_lines
 from evenhand.text.tables import Source, json_objects, open_table
 
-Role = Literal["item", "model", "score", "cluster", "group"]
+Role = Literal["item", "model", "score", "cluster", "group", "task"]
 NAMES: Mapping[Role, tuple[str, ...]] = {
     "item": ("item", "item_id", "id", "doc_id", "sample_id", "question_id", "example_id"),
     "model": ("model", "model_name", "model_id", "system"),
     "score": ("score", "value", "correct", "is_correct", "acc", "accuracy", "exact_match"),
     "cluster": ("cluster", "template", "document", "passage"),
     "group": ("group", "category"),
+    "task": ("task", "task_name", "benchmark"),
 }
 """The names by which a column is recognised, the first of them that there is."""
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -56,6 +58,7 @@ class _Row(NamedTuple):
     clusters: tuple[str, ...] = ()
     group: str = ""
     where: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -105,6 +108,7 @@ def read(
     score: str | None = None,
     cluster: str | Sequence[str] | None = None,
     group: str | None = None,
+    task: str | Sequence[str] | None = None,
 ) -> Scores:
     """Read the scores of items by model.
 
@@ -119,6 +123,10 @@ def read(
     cluster : str or sequence of str, optional
         Columns of what items have in common: a document they are from, or a template that all of
         them were asked in.
+    task : str or sequence of str, optional
+        The task of which scores are used, where a log or a column `task` has several. Of several
+        names, or of a pattern such as `mmlu_*`, the scores of all tasks are used together, so that
+        each item counts the same; `*` is all of them. They are groups where no column is.
 
     Returns
     -------
@@ -142,11 +150,14 @@ def read(
         shown = " and ".join(", ".join(names) or "none" for names in sorted(factors))
         raise InputError(f"scores: expected the same clusters in every source, got {shown}")
     name = parts[0].name if len(parts) == 1 else "scores"
-    rows = [(part, row) for part in parts for row in part.rows]
+    rows = _of_tasks([(part, row) for part in parts for row in part.rows], task)
     known = [(part, row) for part, row in rows if not math.isnan(row.score)]
     if not known:
         raise FileError(name, "expected scores, got none")
     _refuse_repeated(known, parts[0].factors)
+    groups = tuple(row.group for _, row in known)
+    if len({row.task for _, row in known}) == 1 and groups == tuple(row.task for _, row in known):
+        groups = ()  # a single task is no group of items
     left_out = [f"{row.item} ({row.model}): no score" for _, row in rows if math.isnan(row.score)]
     return Scores(
         tuple(row.item for _, row in known),
@@ -156,10 +167,32 @@ def read(
             factor: tuple(row.clusters[i] for _, row in known)
             for i, factor in enumerate(parts[0].factors)
         },
-        tuple(row.group for _, row in known) if any(row.group for _, row in known) else (),
+        groups if any(groups) else (),
         name,
         tuple(left_out),
     )
+
+
+def _of_tasks(
+    rows: list[tuple[_Part, _Row]], wanted: str | Sequence[str] | None
+) -> list[tuple[_Part, _Row]]:
+    """The rows of the tasks that were asked for; of one task where nothing was."""
+    known = sorted({row.task for _, row in rows} - {""})
+    if wanted is None or (not isinstance(wanted, str) and not wanted):
+        if len(known) > 1:
+            shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
+            raise InputError(
+                f"scores: expected one task, got {len(known)} ({shown}): choose one with "
+                f"{parameter('task')}, or '*' for the mean over the items of all"
+            )
+        return rows
+    chosen: set[str] = set()
+    for name in [wanted] if isinstance(wanted, str) else wanted:
+        fitting = fnmatch.filter(known, name)
+        if not fitting:
+            raise UnknownNameError("task", name, known)
+        chosen.update(fitting)
+    return [(part, row) for part, row in rows if row.task in chosen]
 
 
 class _Part(NamedTuple):
@@ -249,6 +282,9 @@ def _from_table(
                     f"which column is the {role}? Name it with {parameter(role)} (columns: "
                     f"{', '.join(table.columns)})",
                 )
+        columns["task"] = table.column(None, NAMES["task"])
+        if columns["task"] in (*clusters, *(columns[role] for role in chosen)):
+            columns["task"] = None  # the user gave it another role
         recognised = table.column(None, NAMES["cluster"])
         free = recognised is not None and recognised not in columns.values()
         factors = tuple(clusters) or ((recognised,) if recognised and free else ())
@@ -269,14 +305,16 @@ def _from_table(
             if None in names:
                 what = [columns["item"], *factors, columns["model"]][names.index(None)]
                 raise FileError(table.name, f"row {number}: '{what}': expected a name, got none")
+            task = values["task"] or ""
             rows.append(
                 _Row(
-                    values["item"] or "",
+                    f"{task}/{values['item']}" if task else values["item"] or "",
                     values["model"] or alone,
                     _number(values["score"], table.name, f"row {number}: "),
                     tuple(row[factor] or "" for factor in factors),
-                    values["group"] or "",
+                    (values["group"] if columns["group"] else task) or "",
                     f"row {number}: ",
+                    task,
                 )
             )
     return _Part(table.name, rows, factors)
@@ -350,6 +388,7 @@ def _from_harness(path: Path, wanted: str | None) -> _Part:
                 _number(line[name], path, f"line {number}: "),
                 (),
                 task,
+                task=task,
             )
         )
         rules.add(filtered)
@@ -407,7 +446,7 @@ def _from_inspect(path: Path, wanted: str | None) -> _Part:
         own = _number(grade if value is None else value, path, f"sample {number}: ")
         values.setdefault(str(sample["id"]), []).append(own)
     rows = [
-        _Row(f"{task}/{name}", model, float(np.mean(own)) if own else math.nan, (), task)
+        _Row(f"{task}/{name}", model, float(np.mean(own)) if own else math.nan, (), task, task=task)
         for name, own in values.items()
     ]
     return _Part(source_name(os.fspath(path)), rows)

@@ -8,45 +8,77 @@ sizes, or in two kinds of clusters, from the jackknife over clusters.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.statistics.intervals import Floats
+from evenhand.statistics.intervals import ROUNDING, Floats, most_freedom
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean, its variance, and the degrees of freedom that variance has.
+    r"""A mean, its variance, and the degrees of freedom that variance has.
 
-    `over` names the factors whose spread is in the variance.
+    Parameters
+    ----------
+    value, variance, freedom : float
+        The variance is NaN where nothing gives one.
+    over : tuple of str
+        The factors whose spread is in the variance.
+    limits : tuple of float
+        The range of the values, which cuts the interval.
+
+    Notes
+    -----
+    Clusters that all have the same value x have a variance of 0, which is no certainty. At most a
+    share $q = 1 - (\alpha/2)^{1/n}$ of the clusters can then differ, n the number of the coarsest,
+    so the interval is $[x - q (x - l),\ x + q (u - x)]$ with the limits l and u: unbounded where
+    there are none.
     """
 
     value: float
     variance: float
     freedom: float
     over: tuple[str, ...] = ()
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     def interval(self, prob: float) -> tuple[float, float]:
         """Student's interval; unbounded where nothing gives a variance."""
         from scipy.special import stdtrit
 
+        low, high = self.limits
         if math.isnan(self.variance):
-            return -math.inf, math.inf
+            return low, high
+        if self.variance == 0:
+            share = 1 - ((1 - prob) / 2) ** (1 / (self.freedom + 1))
+            return self.value - share * (self.value - low), self.value + share * (high - self.value)
         half = float(stdtrit(self.freedom, (1 + prob) / 2)) * math.sqrt(self.variance)
-        return self.value - half, self.value + half
+        return max(self.value - half, low), min(self.value + half, high)
 
     @property
     def p_value(self) -> float | None:
         """Two-sided p-value of no difference."""
+        return self.test(0.0)
+
+    def test(self, null: float) -> float | None:
+        """Two-sided p-value of this mean; None where nothing gives a variance."""
         from scipy.special import stdtr
 
-        if not self.variance > 0:
+        if math.isnan(self.variance):
             return None
-        return 2 * float(stdtr(self.freedom, -abs(self.value) / math.sqrt(self.variance)))
+        gap = self.value - null
+        if self.variance > 0:
+            return 2 * float(stdtr(self.freedom, -abs(gap) / math.sqrt(self.variance)))
+        if gap == 0:
+            return 1.0
+        limit = self.limits[gap < 0]
+        if math.isinf(limit):
+            return None
+        share = max(0.0, (null - limit) / (self.value - limit))
+        return min(1.0, 2 * share ** (self.freedom + 1))
 
 
 def crossed(
@@ -58,7 +90,8 @@ def crossed(
     `strata` labels groups of professions that are fixed, not sampled: only the spread inside each
     counts. With $MS$ the variance that each kind of deviation, taken alone, gives the mean,
     $V = MS_t + MS_p + MS_k - MS_{tp} - MS_{tk} - MS_{pk} + MS_{tpk}$, unbiased for the balanced
-    random-effects table (Cornfield & Tukey, 1956); freedom by Satterthwaite (1946). A factor with
+    random-effects table (Cornfield & Tukey, 1956); freedom by Satterthwaite (1946), at most that of
+    the factor with the fewest levels (`most_freedom`). A factor with
     one level is fixed, not sampled. A stratum of one profession has no spread of its own and gets
     the pooled spread of the others; where every stratum has one profession there is no variance.
 
@@ -97,14 +130,9 @@ def crossed(
         return Mean(value, math.nan, math.nan)
     smallest = max(parts[0][1], parts[1][1], sum(part[1] for part in parts[3::4]))
     variance = max(sum(sign * part for sign, part, _ in sampled), smallest)
-    squares = sum(part**2 / free for _, part, free in sampled)
-    over = {"templates": templates > 1, "professions": inside > 0, "pairs": pairs > 1}
-    return Mean(
-        value,
-        variance,
-        max(1.0, variance**2 / squares) if squares else 1.0,
-        tuple(name for name, entered in over.items() if entered),
-    )
+    levels = {"templates": templates - 1, "professions": inside, "pairs": pairs - 1}
+    over = {name: free for name, free in levels.items() if free > 0}
+    return _mean(value, variance, [part[1:] for part in sampled], list(over.values()), y, over)
 
 
 def clustered(
@@ -138,7 +166,7 @@ def clustered(
     of the residuals of additive effects. A table that is complete has the variance of the two-way
     random-effects table. A factor has one degree of freedom less than its effective number of
     clusters, $1 / \sum w_c^2$ with the shares $w_c$ of the scores; two are joined by the rule of
-    Satterthwaite (1946).
+    Satterthwaite (1946), and never have more than the coarser one (`most_freedom`).
 
     Examples
     --------
@@ -159,14 +187,32 @@ def clustered(
             shared = float(residual @ residual) / freedom * sum(1 / side.sum() for side in sides)
         if fixed:
             y, codes = y - effects[codes[1]], codes[:1]
-    parts = [part for code in codes for part in _left_out(y, code, sides)]
+    by_factor = [_left_out(y, code, sides) for code in codes]
+    parts = [part for own in by_factor for part in own]
     variances = [variance for variance, _ in parts]
     if any(map(math.isnan, variances)):
         return Mean(value, math.nan, math.nan)
     variance = max(sum(variances) - shared, *variances)
+    most = [most_freedom([free for _, free in own]) for own in by_factor]
+    return _mean(value, variance, parts, most, y, tuple(factors)[: len(codes)])
+
+
+def _mean(
+    value: float,
+    variance: float,
+    parts: Sequence[tuple[float, float]],
+    most: Sequence[float],
+    y: Floats,
+    over: Iterable[str],
+) -> Mean:
+    """A mean whose freedom is that of its parts (Satterthwaite), and of none of the factors more.
+
+    A variance that is only rounding is 0.
+    """
+    if variance <= ROUNDING * float((y**2).mean()):
+        return Mean(value, 0.0, min(most), tuple(over))
     squares = sum(own**2 / free for own, free in parts)
-    over = tuple(factors)[: len(codes)]
-    return Mean(value, variance, max(1.0, variance**2 / squares) if squares else 1.0, over)
+    return Mean(value, variance, min(max(1.0, variance**2 / squares), *most), tuple(over))
 
 
 def _left_out(

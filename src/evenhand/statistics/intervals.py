@@ -7,7 +7,7 @@ which items are the sampling unit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -32,6 +32,25 @@ Floats = NDArray[np.float64]
 
 _FAR = 200.0
 """Above this Student's t counts as far out."""
+_FEW = 2
+"""With so many degrees of freedom or fewer, a stratum limits those of its factor."""
+ROUNDING = 1e-24
+"""A variance below this share of the squares is rounding: the values are equal."""
+
+
+def most_freedom(*factors: Sequence[float]) -> float:
+    """The most degrees of freedom that a variance over several random factors can have.
+
+    Satterthwaite's rule weighs the factors by their estimated variances. Where the estimate of a
+    factor with few levels is near 0 by chance, the rule gives the many degrees of freedom of the
+    others, and the interval is far too short; a correction for many tests selects these cases. So
+    there are never more than the coarsest factor has. Each factor is given as the degrees of
+    freedom of its strata, which add up; a stratum with fewer than three limits its factor.
+
+    >>> most_freedom([99], [3]), most_freedom([6, 8]), most_freedom([1, 40])
+    (3, 14, 1)
+    """
+    return min(sum(own) if min(own) > _FEW else min(own) for own in factors)
 
 
 def t_mean(x: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
@@ -45,7 +64,10 @@ def t_mean(x: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
     mean = float(x.mean()) if n else math.nan
     if n < 2:
         return mean, -math.inf, math.inf
-    half = _t_quantile(prob, n - 1) * float(x.std(ddof=1)) / math.sqrt(n)
+    spread = float(x.std(ddof=1))
+    if spread**2 <= ROUNDING * mean**2:
+        return mean, -math.inf, math.inf
+    half = _t_quantile(prob, n - 1) * spread / math.sqrt(n)
     return mean, mean - half, mean + half
 
 
@@ -61,9 +83,11 @@ def welch(x: ArrayLike, y: ArrayLike, prob: float = 0.95) -> tuple[float, float,
         return difference, -math.inf, math.inf
     a, b = float(x.var(ddof=1)) / x.size, float(y.var(ddof=1)) / y.size
     if a + b == 0:
-        return difference, difference, difference
+        return difference, -math.inf, math.inf
     freedom = (a + b) ** 2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1))
-    half = _t_quantile(prob, freedom) * math.sqrt(a + b)
+    half = _t_quantile(prob, min(freedom, most_freedom((x.size - 1, y.size - 1)))) * math.sqrt(
+        a + b
+    )
     return difference, difference - half, difference + half
 
 
@@ -109,17 +133,19 @@ def two_way_jackknife(
 
     The jackknife variances over rows (`one`) and columns (`two`) add up; `cells`, the variance
     that the cells' own noise gives the statistic, is in both and so is taken off once. Degrees
-    of freedom by Satterthwaite's rule.
+    of freedom by Satterthwaite's rule, at most those of the coarser factor (`most_freedom`).
+    Unbounded where no replicate differs.
     """
     ways = [x[np.isfinite(x)] for x in (np.asarray(one, float), np.asarray(two, float))]
     if min(x.size for x in ways) < 2:
         return -math.inf, math.inf
     variances = [(x.size - 1) * float(x.var()) for x in ways]
     total = max(sum(variances) - cells, *variances)
-    if total == 0:
-        return value, value
+    if total <= ROUNDING * value**2:
+        return -math.inf, math.inf
     freedom = total**2 / sum(s**2 / (x.size - 1) for s, x in zip(variances, ways, strict=True))
-    half = _t_quantile(prob, max(1.0, freedom)) * math.sqrt(total)
+    freedom = min(max(1.0, freedom), most_freedom(*([x.size - 1] for x in ways)))
+    half = _t_quantile(prob, freedom) * math.sqrt(total)
     return value - half, value + half
 
 
@@ -230,7 +256,8 @@ def crossed_mean(
     Every row (say a protected word) meets every column (an attribute), so the cells are not
     independent. `strata` labels the columns of fixed groups that count equally (attribute sets).
     The variance is rows' + columns' - cells' contribution (two-way random effects), its degrees
-    of freedom come from Satterthwaite's rule.
+    of freedom come from Satterthwaite's rule and are at most those of the coarser factor
+    (`most_freedom`). Unbounded where neither rows nor columns differ.
     """
     y = np.asarray(table, dtype=float)
     rows, columns = y.shape
@@ -249,10 +276,11 @@ def crossed_mean(
     freedom = (rows - 1) * (columns - 1)
     by_cells = float((residual**2).sum()) / freedom * float(w @ w) / rows
     variance = max(by_rows + by_columns - by_cells, by_rows, by_columns)
-    if variance == 0:
-        return mean, mean, mean
+    if variance <= ROUNDING * float((y**2).mean()):
+        return mean, -math.inf, math.inf
     parts = by_rows**2 / (rows - 1) + by_columns**2 / (columns - sizes.size) + by_cells**2 / freedom
-    half = _t_quantile(prob, max(1.0, variance**2 / parts)) * math.sqrt(variance)
+    most = most_freedom([rows - 1], [columns - sizes.size])
+    half = _t_quantile(prob, min(max(1.0, variance**2 / parts), most)) * math.sqrt(variance)
     return mean, mean - half, mean + half
 
 

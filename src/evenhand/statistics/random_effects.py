@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.statistics.crossed import Mean
-from evenhand.statistics.intervals import Floats
+from evenhand.statistics.intervals import Floats, most_freedom
 
 __all__ = ["RandomEffects", "random_effects"]
 
@@ -76,7 +76,7 @@ def random_effects(
     these, the variance of the weighted mean is $d^\top A d / ((n - 1) \sum w)$ (Hartung & Knapp
     2001) plus $a^\top \Sigma a - \operatorname{tr}(A \Sigma) / ((n - 1) \sum w)$, $a = w / \sum w$,
     which is what errors share; it is 0 for independent ones. Degrees of freedom by Satterthwaite's
-    rule.
+    rule, at most those of the effects and of what errors share (`most_freedom`).
 
     Examples
     --------
@@ -88,6 +88,7 @@ def random_effects(
     covariance = np.asarray(errors, dtype=float)
     covariance = np.diag(covariance) if covariance.ndim == 1 else covariance
     n, variances = len(d), np.diag(covariance)
+    spread_out = bool(np.ptp(d)) or bool(covariance.any())
     if not (variances > 0).all():  # without any error the spread alone counts
         covariance = covariance + np.eye(n) * 1e-12
         variances = np.diag(covariance)
@@ -103,10 +104,11 @@ def random_effects(
     shared = max(0.0, by_errors - float(np.trace(spread @ covariance)) / ((n - 1) * total))
     variance = max(seen + shared, by_errors)
     parts = seen**2 / (n - 1) + shared**2 / freedom
-    reached = variance**2 / parts if parts else math.inf
+    most = most_freedom([n - 1], [freedom])
+    reached = variance**2 / parts if parts else most
     typical = own / float(np.trace(_spread(1 / variances)))
     return RandomEffects(
-        mean=Mean(float(shares @ d), variance, max(1.0, reached)),
+        mean=Mean(float(shares @ d), variance if spread_out else 0.0, min(max(1.0, reached), most)),
         tau2=tau2,
         q=q,
         i2=tau2 / (tau2 + typical) if tau2 else 0.0,

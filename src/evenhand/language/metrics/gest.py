@@ -33,7 +33,7 @@ from evenhand.language.likelihood import (
     word_likelihoods,
 )
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.statistics.intervals import Floats, crossed_mean, two_way_jackknife
+from evenhand.statistics.intervals import Floats, crossed_mean, jackknife, two_way_jackknife
 from evenhand.text.tables import Source, open_table
 
 __all__ = ["Gest", "GestSentence", "gest", "read_gest", "stereotype_interval", "stereotype_rates"]
@@ -336,11 +336,9 @@ def stereotype_interval(
     )
     for side in (men, ~men):  # only the spread within a side counts
         without[side] += value - without[side].mean()
-    templates = np.array(
-        [np.delete(of_template, t).mean() for t in range(len(of_template))]
-        if len(of_template) > 1
-        else [value, value]
-    )
+    if len(of_template) == 1:
+        return value, *jackknife(value, without, prob)
+    templates = [np.delete(of_template, t).mean() for t in range(len(of_template))]
     low, high = two_way_jackknife(value, without, templates, prob=prob)
     return value, low, high
 

@@ -35,7 +35,7 @@ from evenhand.files import parse_json
 from evenhand.instruments import Declaration, Progress, Run, instrument, option
 from evenhand.language.likelihood import LanguageModel, is_causal, likelihoods
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.statistics.intervals import Floats
+from evenhand.statistics.intervals import Floats, most_freedom
 from evenhand.statistics.tests import holm
 
 __all__ = ["Descriptor", "HolisticBias", "HolisticWords", "holisticbias", "read_holisticbias"]
@@ -566,7 +566,8 @@ def crossed_p_values(scores: Floats, first: NDArray[Any], second: NDArray[Any]) 
     parts = by_rows**2 / (nouns - 1) + by_columns**2 / (templates - 1) + by_cells**2 / freedom
     difference = np.abs(means[first] - means[second])
     with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = np.maximum(1.0, variance**2 / parts)
+        most = most_freedom([nouns - 1], [templates - 1])
+        degrees = np.clip(variance**2 / parts, 1.0, most)
         p = 2 * stdtr(degrees, -difference / np.sqrt(variance))
     constant = np.sqrt(variance) < EQUAL  # the same difference in all sentences
     return np.asarray(np.where(constant, np.where(difference < EQUAL, 1.0, 0.0), p))
