@@ -1022,7 +1022,7 @@ def _bias_test(
 ) -> BiasTest:
     m, general = evidence.measurement, evidence.general
     distance = m.value - (m.ideal or 0.0)
-    sign = 0 if about is None else about.stereotype or _SIGNS[about.worse]
+    sign = 0 if about is None else about.stereotype or _SIGNS[m.worse]
     sides = about is not None and bool(about.above and about.below)
     few = about is not None and m.n < about.minimum
     return BiasTest(
