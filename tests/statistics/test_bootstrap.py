@@ -150,3 +150,15 @@ def test_the_interval_of_few_values_covers(n, draw, mean):
     samples = draw(np.random.default_rng(n), (600, n))
     computed = [bootstrap_mean(x, seed=i, resamples=1000) for i, x in enumerate(samples)]
     assert np.mean([low <= mean <= high for _, low, high in computed]) > 0.92
+
+
+@pytest.mark.slow
+def test_signed_scores_that_are_mostly_0_are_covered():
+    """The bootstrap-t alone covers 89 % of 25 such values, and Student's interval 97 %."""
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], (600, 25))
+    samples = np.where(rng.random((600, 25)) < 0.2, signs * rng.random((600, 25)), 0.0)
+    computed = [
+        bootstrap_mean(x, seed=i, resamples=1000, bounds=(-1.0, 1.0)) for i, x in enumerate(samples)
+    ]
+    assert np.mean([low <= 0 <= high for _, low, high in computed]) > 0.93

@@ -376,7 +376,6 @@ _GROUPED = 2048  # from so many values on, similar ones are resampled together
 _WEIGHTED = 256  # with more different values, similar ones have one weight
 _GROUPS = 64
 _VALUES_AT_ONCE = 1 << 22
-_MIN_BOOTSTRAP = 8
 _PRIOR_OBSERVATIONS = 0.5
 
 
@@ -388,24 +387,26 @@ def bootstrap_mean(
     bounds: tuple[float, float] = (0.0, 1.0),
     resamples: int = RESAMPLES,
 ) -> tuple[float, float, float]:
-    r"""The mean and its bootstrap-t interval (Efron 1979); the values are the sampling unit.
+    r"""The mean of values within `bounds` and its interval; the values are the sampling unit.
 
-    With $t^* = (\bar x^* - \bar x)/s^*$ over resamples the interval is
-    $[\bar x - q_{1-\alpha/2}(t^*) s,\ \bar x - q_{\alpha/2}(t^*) s]$. $s^{*2}$ includes half an
-    observation's worth of $s^2$, so that a resample without the only outlier does not have zero
-    spread. With fewer than 8 values an end is that of Student's interval where that is further out.
+    Each end is the outer one of two intervals, and no further out than that of a third.
 
-    Resamples without the few values that differ would make it many times as wide as `bounds`, the
-    range of the values, allow (3 zeros among 100 ones: [.54, 1.00]). So no end is further out than
-    that of Gaffke's interval (2005), which holds for every distribution within the bounds: with
-    weights $w \sim \mathrm{Dirichlet}(1, \dots, 1)$ the upper end is the $1 - \alpha/2$ quantile
-    of $w_0 \cdot \text{maximum} + \sum_i w_i x_i$, the lower one that of the minimum. Of values
-    that are all at the bounds it is Clopper & Pearson's interval of a share, and of values that are
-    all equal it says that at most a share $1 - (\alpha/2)^{1/n}$ of the population differs.
+    1. Student's, which holds for values that are symmetric about their mean.
+    2. The bootstrap-t (Efron 1979) for skewed ones. With $t^* = (\bar x^* - \bar x)/s^*$ over
+       resamples it is $[\bar x - q_{1-\alpha/2}(t^*) s,\ \bar x - q_{\alpha/2}(t^*) s]$. $s^{*2}$
+       includes half an observation's worth of $s^2$, so that a resample without the only outlier
+       does not have zero spread.
+    3. Gaffke's (2005) for every distribution within the bounds. With weights
+       $w \sim \mathrm{Dirichlet}(1, \dots, 1)$ the upper end is the $1 - \alpha/2$ quantile of
+       $w_0 \cdot \text{maximum} + \sum_i w_i x_i$, the lower one likewise with the minimum. Of
+       values at the bounds it is Clopper & Pearson's interval of a share. Of equal values it says
+       that at most a share $1 - (\alpha/2)^{1/n}$ of the population differs. Without it, resamples
+       that lack the few values that differ would make the interval many times as wide as the bounds
+       allow (3 zeros among 100 ones: [.54, 1.00]).
 
     In simulation on shares, skewed, bimodal, uniform and usual scores it covers 93 to 99 % from 8
-    values on. Fewer values of very skewed or bimodal scores do not show their spread: with 3 to 7
-    it covers 73 to 91 % of the former and 84 to 98 % of the latter, and 94 to 100 % of others.
+    values on. Fewer values of skewed and bimodal scores do not show how far these vary: with 3 to 7
+    it covers 73 to 98 % of them, and 94 to 100 % of others.
 
     From 2,048 values on, values of one of 64 parts of their range are resampled as one value, and
     the spread of the resampled means is corrected for it.
@@ -430,11 +431,9 @@ def bootstrap_mean(
     lower = t[math.floor(tail * (resamples - 1))]
     upper = t[math.ceil((1 - tail) * (resamples - 1))]
     low, high = mean - float(upper) * spread, mean - float(lower) * spread
-    if n < _MIN_BOOTSTRAP:
-        _, least, most = t_mean(values, prob)
-        low, high = min(low, least), max(high, most)
+    _, student_low, student_high = t_mean(values, prob)
     least, most = _bounded(values, bounds, prob, rng, resamples)
-    return mean, max(low, least), min(high, most)
+    return mean, max(min(low, student_low), least), min(max(high, student_high), most)
 
 
 def _bounded(
