@@ -288,6 +288,17 @@ def test_lines_of_winobias_that_cannot_be_used_are_left_out(tmp_path):
     assert m.left_out == read.left_out
 
 
+def test_shares_of_few_occupations_that_agree_are_not_certain():
+    rows = [
+        {"occupation": name, "other_occupation": "", "accuracy": 1.0, "accuracy_gap": 0.0}
+        for name in MEN
+        for _ in range(5)
+    ]
+    assert _interval(rows, "accuracy", 0.95) == pytest.approx((1, 0.025 ** (1 / 3), 1))
+    half = 1 - 0.025 ** (1 / 3)
+    assert _interval(rows, "accuracy_gap", 0.95) == pytest.approx((0, -half, half))
+
+
 def test_winogender_is_read(tmp_path):
     folder = write(tmp_path, WINOGENDER)
     first, second = read_schemas(folder)

@@ -36,6 +36,7 @@ from evenhand.charts import (
     row_of,
 )
 from evenhand.errors import InputError
+from evenhand.judging import SOME, excludes, is_below
 from evenhand.posterior.checks import check_posterior
 from evenhand.posterior.contrasts import measure_contrasts, measure_levels
 from evenhand.posterior.tables import CONNECTIONS, read_table
@@ -58,7 +59,7 @@ from evenhand.report.blocks import (
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.vectors import COLOURS, CURVES, lead
 from evenhand.report.vectors import CONNECTIONS as IN_WORDS
-from evenhand.report.verdicts import SOME, Number
+from evenhand.report.verdicts import Number
 from evenhand.results import Comparison, Estimate, Measurement
 from evenhand.wording import number, percent, probability, slug
 
@@ -814,8 +815,10 @@ def _topic(findings: Findings, topic: str, title: str) -> Section:
 
 def _answer(delta: Measurement, tested: Measurement | None) -> Text:
     """What the contrast says, and whether the test that decides disagrees."""
-    clear = delta.high < 0 or delta.low > 0
-    unclear = tested is not None and tested.p_value is not None and tested.p_value >= SOME
+    clear = excludes(delta.low, delta.high, 0.0)
+    unclear = (
+        tested is not None and tested.p_value is not None and not is_below(tested.p_value, SOME)
+    )
     return prose.text("answer", delta=delta, lead=tested if clear and unclear else None)
 
 

@@ -46,7 +46,13 @@ from evenhand.language.likelihood import (
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import row
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.statistics.intervals import Floats, fisher_z, jackknife, two_way_jackknife
+from evenhand.statistics.intervals import (
+    Floats,
+    bootstrap_mean,
+    fisher_z,
+    jackknife,
+    two_way_jackknife,
+)
 
 __all__ = ["Coreference", "Schema", "coreference", "read_schemas"]
 
@@ -58,6 +64,8 @@ TEMPLATE_PRONOUNS = {
     "$POSS_PRONOUN": ("his", "her"),
     "$ACC_PRONOUN": ("him", "her"),
 }
+BOUNDS = {"accuracy": (0.0, 1.0), "accuracy_gap": (-1.0, 1.0), "probability_gap": (-1.0, 1.0)}
+"""The range of values of a column."""
 STATISTICS = "occupations-stats.tsv"
 SENTENCES = ("sentid", "sentence")
 TEMPLATES = ("occupation(0)", "other-participant(1)", "answer", "sentence")
@@ -676,10 +684,16 @@ def _unit(rows: Sequence[Mapping[str, Any]]) -> str:
 def _interval(
     rows: Sequence[Mapping[str, Any]], column: str, prob: float
 ) -> tuple[float, float, float]:
-    """The mean of a column, with occupations left out one at a time with all their sentences."""
+    """The mean of a column, with occupations left out one at a time with all their sentences.
+
+    Shares that are the same for all occupations are as certain as the number of these allows.
+    """
     values = np.array([item[column] for item in rows])
     value = float(values.mean())
     replicates = []
+    if column in BOUNDS and np.ptp(values) == 0:
+        units = min(int(labels.max()) + 1 for labels in _labels(rows))
+        return bootstrap_mean(np.full(units, value), prob=prob, bounds=BOUNDS[column])
     for labels in _labels(rows):
         counts = np.bincount(labels)
         if len(counts) < 2:
@@ -689,7 +703,7 @@ def _interval(
         low, high = jackknife(value, replicates[0], prob)
     else:
         low, high = two_way_jackknife(value, replicates[0], replicates[1], prob=prob)
-    return value, min(low, value), max(high, value)
+    return value, low, high
 
 
 def coreference(
