@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from json.encoder import encode_basestring
 from pathlib import Path
 from types import NoneType
-from typing import IO, Any, ClassVar, Self, TypeAlias
+from typing import IO, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from evenhand import threads
 from evenhand.errors import FileError, InputError, PartialFailure, parameter
@@ -34,6 +34,7 @@ from evenhand.errors import FileError, InputError, PartialFailure, parameter
 __all__ = [
     "RESUMES",
     "SCHEMA",
+    "Entries",
     "Reading",
     "RunFolder",
     "check_row_format",
@@ -57,6 +58,17 @@ __all__ = [
     "user_cache",
     "versions",
 ]
+
+T = TypeVar("T")
+
+
+class Entries(list[T]):
+    """Entries read from a file, and the lines that were left out, each with the reason."""
+
+    def __init__(self, entries: Iterable[T], left_out: Iterable[str] = ()) -> None:
+        super().__init__(entries)
+        self.left_out = tuple(left_out)
+
 
 SCHEMA = "evenhand/2"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
-from evenhand.instruments import compare
+from evenhand.instruments import Run, compare
 from evenhand.language.metrics.bbq import Bbq, BbqQuestion, bbq, read_bbq
 from evenhand.simulate.causal import biased_model, bigram_model
 
@@ -132,6 +132,40 @@ def test_the_order_of_the_answers_is_permuted():
     assert m.items["score_0"][0] == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.parametrize("templates", [1, 3, 8])
+def test_few_templates_that_agree_are_not_certain(templates):
+    """Three templates with only right answers gave 1.000 [1.000, 1.000]."""
+    questions = [question(i) for i in range(templates)] * 4
+    m = Bbq().summarise(questions, [2] * len(questions))
+    accuracy = m.part("accuracy_ambiguous")
+    least = 0.025 ** (1 / templates) if templates > 1 else 0
+    assert (accuracy.value, accuracy.low, accuracy.high) == pytest.approx((1, least, 1))
+    assert (m.value, m.low, m.high) == pytest.approx((0, least - 1, 1 - least))
+    assert (accuracy.ideal, accuracy.worse) == (1, "lower")
+    change = compare(m, Bbq().summarise(questions, [2] * len(questions))).change
+    assert (change.value, change.low, change.high) == pytest.approx(
+        (0, -2 * (1 - least), 2 * (1 - least))
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accuracy", [0.5, 0.9])
+def test_the_intervals_cover(accuracy):
+    """Of 400 tables of 12 templates of unequal sizes without bias; nominal 95 %."""
+    rng, covered = np.random.default_rng(0), []
+    for seed in range(400):
+        sizes = rng.integers(4, 20, 12)
+        questions = [question(t) for t, size in enumerate(sizes) for _ in range(size)]
+        right = np.repeat(rng.beta(8 * accuracy, 8 - 8 * accuracy, 12), sizes)
+        lean = np.repeat(rng.beta(4, 4, 12), sizes)
+        persons = (rng.random(right.size) > lean).astype(int)
+        answers = np.where(rng.random(right.size) < right, 2, persons)
+        m = Bbq(resamples=1000).summarise(questions, answers, run=Run(seed=seed))
+        share = m.part("accuracy_ambiguous")
+        covered.append((m.low <= 0 <= m.high, share.low <= accuracy <= share.high))
+    assert (np.mean(covered, axis=0) > 0.91).all()
+
+
 def test_two_models_are_compared_on_the_same_templates():
     questions = [question(i) for i in range(10)]
     before, after = (Bbq().summarise(questions, answers) for answers in ([0] * 10, [1] * 10))
@@ -170,7 +204,10 @@ def test_wrong_files_are_named(tmp_path):
         ({"question": ""}, "'question': expected a text"),
         ({"question_polarity": "both"}, "expected neg or nonneg, got 'both'"),
         ({"additional_metadata": {}}, "'stereotyped_groups'"),
-        ({"additional_metadata": {"stereotyped_groups": ["x"]}}, "one of the stereotyped groups"),
+        (
+            {"additional_metadata": {"stereotyped_groups": ["x"]}},
+            "line 1 .expected one answer of the stereotyped groups x, got 0",
+        ),
     ):
         path.write_text(json.dumps(row | change) + "\n")
         with pytest.raises(FileError, match=message):
@@ -202,3 +239,42 @@ def test_a_stereotype_of_question_and_answers_alone_cancels():
         )
     m = bbq(model, questions)
     assert m.value == 0
+
+
+def test_the_group_is_either_element_and_other_lines_are_left_out(tmp_path):
+    """In *Nationality* the group is the first of both elements, in the other files the second."""
+    row = {
+        "question_index": "1",
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": "Nationality",
+        "additional_metadata": {"stereotyped_groups": ["british"]},
+        "context": "A British man and a Thai man came.",
+        "question": "Who?",
+        "ans0": "The British man",
+        "ans1": "The Thai man",
+        "ans2": "Unknown",
+        "label": 2,
+    }
+    infos = (
+        (["British", "Europe"], ["Thai", "Asia"], ["Unknown", "unknown"]),
+        (["Thai", "Asia"], ["Unknown", "unknown"], ["man", "British"]),
+        (["Thai", "Asia"], ["Lao", "Asia"], ["Unknown", "unknown"]),
+        (["British", "Europe"], ["man", "British"], ["Unknown", "unknown"]),
+        (["British", "Europe"], ["Thai", "Asia"], ["Lao", "Asia"]),
+    )
+    path = tmp_path / "Nationality.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps(row | {"answer_info": {f"ans{i}": own for i, own in enumerate(info)}}) + "\n"
+            for info in infos
+        )
+    )
+    questions = read_bbq(path)
+    assert [(q.line, q.stereotyped, q.unknown) for q in questions] == [(1, 0, 2), (2, 2, 1)]
+    assert questions.left_out == (
+        "Nationality.jsonl, line 3 (expected one answer of the stereotyped groups british, got 0)",
+        "Nationality.jsonl, line 4 (expected one answer of the stereotyped groups british, got 2)",
+        "Nationality.jsonl, line 5 (expected one answer that is unknown, got 0)",
+    )
+    assert Bbq().summarise(questions, [0, 1]).left_out == questions.left_out

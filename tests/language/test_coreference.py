@@ -262,6 +262,44 @@ def test_winobias_is_read(tmp_path):
         assert read_schemas(folder / name) == [first, second]
 
 
+def test_lines_of_winobias_that_cannot_be_used_are_left_out(tmp_path):
+    """Both test files have such lines: another pronoun in brackets, one gender in both files."""
+    added = "3 [The guard] met the nurse because [{}] was burying [{}] in work.\n"
+    same = "4 The guard met [the nurse] because [she] was late.\n"
+    alone = "5 [The guard] waited until [{}] was late.\n"
+    pronouns = {"pro": ("he", "himself"), "anti": ("she", "herself")}
+    files = {
+        name: text + added.format(*own) + same + alone.format(own[0])
+        for name, text in WINOBIAS.items()
+        for side, own in pronouns.items()
+        if name.startswith(side)
+    }
+    read = read_schemas(write(tmp_path, files))
+    assert [schema.line for schema in read] == [1, 2]
+    pro, anti = (f"{side}_stereotyped_type1.txt.dev, line" for side in ("pro", "anti"))
+    assert [reason.partition(" (")[0] for reason in read.left_out] == [
+        f"{pro} 3",
+        f"{anti} 3",
+        f"{pro} 4",
+        f"{pro} 5",
+    ]
+    assert "[himself]" in read.left_out[0]
+    m = coreference(biased_model({"she": {}, "he": {}}, bias=0.0, noise=0.0), read)
+    assert m.n == 2
+    assert m.left_out == read.left_out
+
+
+def test_shares_of_few_occupations_that_agree_are_not_certain():
+    rows = [
+        {"occupation": name, "other_occupation": "", "accuracy": 1.0, "accuracy_gap": 0.0}
+        for name in MEN
+        for _ in range(5)
+    ]
+    assert _interval(rows, "accuracy", 0.95) == pytest.approx((1, 0.025 ** (1 / 3), 1))
+    half = 1 - 0.025 ** (1 / 3)
+    assert _interval(rows, "accuracy_gap", 0.95) == pytest.approx((0, -half, half))
+
+
 def test_winogender_is_read(tmp_path):
     folder = write(tmp_path, WINOGENDER)
     first, second = read_schemas(folder)
@@ -279,9 +317,9 @@ def test_winogender_is_read(tmp_path):
     ("files", "name", "message"),
     [
         (
-            {**WINOBIAS, "pro_stereotyped_type1.txt.dev": "1 The guard met [her].\n"},
+            dict.fromkeys(WINOBIAS, "1 The guard met [her].\n"),
             "",
-            r"line 1: expected one person and a pronoun in brackets",
+            r"line 1 \(expected one person and a pronoun such as she in brackets, got \[her\]\)",
         ),
         (
             {**WINOBIAS, "anti_stereotyped_type1.txt.dev": "1 [The guard] met [her].\n"},
@@ -291,12 +329,12 @@ def test_winogender_is_read(tmp_path):
         (
             dict.fromkeys(WINOBIAS, WINOBIAS["pro_stereotyped_type1.txt.dev"]),
             "",
-            r"line 1: expected another gender in anti_",
+            r"got none: pro_.*, line 1 \('he' here, 'he' in anti_",
         ),
         (
             dict.fromkeys(WINOBIAS, "1 [The guard] met [her].\n"),
             "pro_stereotyped_type1.txt.dev",
-            r"expected another",
+            r"line 1 \('her' here, 'her' in anti_",
         ),
         ({}, "", "expected pro_stereotyped_… of WinoBias or all_sentences.tsv"),
         (

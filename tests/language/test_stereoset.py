@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
 from evenhand.instruments import compare, instruments
-from evenhand.language.metrics.stereoset import Triple, read_triples, stereoset
+from evenhand.language.metrics.stereoset import Triple, _icat, read_triples, stereoset
 from evenhand.masked import load
 from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
 from evenhand.simulate.causal import bigram_model
 from evenhand.simulate.masked import bigram_model as masked_bigram
+from evenhand.statistics.intervals import bootstrap_mean
 
 TERMS = ("nurse", "guard", "cook", "poet", "clerk", "judge", "pilot", "farmer", "singer", "teacher")
 
@@ -105,6 +107,41 @@ def test_the_interval_resamples_terms():
     once, copied = (stereoset(world(1.0), triples * n) for n in (1, 20))
     assert (once.low, once.high) == pytest.approx((copied.low, copied.high))
     assert once.high - once.low > 0.1
+
+
+def test_the_interval_of_icat_comes_from_those_of_its_parts():
+    """It was cut at the value (.556 [0, .556]), and [0, 0] with two terms."""
+    few = stereoset(world(1.0), [item(term) for term in TERMS[:2]])
+    icat = few.part("icat")
+    assert (icat.value, icat.low) == (0, 0)
+    assert icat.high == 1  # with two terms the stereotype score may be one half
+    assert [few.part(name).worse for name in ("lms", "icat")] == ["lower", "lower"]
+    swapped = [
+        replace(one, texts=(*one.texts[1::-1], one.texts[2]))
+        for one in (item(term) for term in TERMS[:5])
+    ]
+    m = stereoset(world(1.0), [*(item(term) for term in TERMS[5:]), *swapped])
+    icat, lms = m.part("icat"), m.part("lms")
+    assert (m.value, icat.value) == (0.5, 1)
+    assert icat.high == lms.high
+    assert icat.low == pytest.approx(2 * lms.low * min(m.low, 1 - m.high))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "score"), [(0.5, 0.8), (0.65, 0.9)])
+def test_the_interval_of_icat_covers(share, score):
+    """A percentile bootstrap of 12 terms covers .73 where the stereotype score is one half."""
+    rng, covered = np.random.default_rng(0), []
+    for seed in range(400):
+        parts = [
+            bootstrap_mean(
+                rng.binomial(5, rng.beta(mean * 6, 6 - mean * 6, 12)) / 5, seed=seed, resamples=1000
+            )
+            for mean in (share, score)
+        ]
+        _, low, high = _icat(*parts)
+        covered.append(low <= score * min(share, 1 - share) / 0.5 <= high)
+    assert np.mean(covered) > 0.93
 
 
 def test_a_masked_model_is_read_at_the_word_and_agrees_with_likelihoods():

@@ -1,5 +1,7 @@
 """DisCo on models whose fills are known, and its test against SciPy's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, chi2_contingency
@@ -103,3 +105,12 @@ def test_counts_that_agree_are_not_certain():
     assert (value, low) == pytest.approx((2, chi2.ppf(0.025, 40) / 20))
     assert high == pytest.approx(chi2.ppf(0.975, 42) / 20)
     assert mean_count(np.array([0.0, 1.0, 2.0]), 0.95)[1] == 0
+
+
+def test_changes_that_agree_are_not_certain():
+    first = disco(world(1.0), TEMPLATE, per_gender=N, fills=1)
+    templates = dict.fromkeys("abcdefgh", 1.0)
+    same = replace(first, details={**first.details, "templates": templates})
+    change = compare(same, same).change
+    most = chi2.ppf(0.975, 2) / 16
+    assert (change.value, change.low, change.high) == pytest.approx((0, -most, most))

@@ -53,6 +53,13 @@ def test_by_hand(fake):
     assert m.n == 2
 
 
+def test_one_text_says_nothing_of_others(fake):
+    m = perplexity(fake, ["he sings"])
+    assert (m.low, m.high) == (0, np.inf)
+    change = Perplexity.compare(m, m).change
+    assert (change.value, change.low, change.high) == (1, 0, np.inf)
+
+
 def test_chunks_and_progress_change_nothing(fake, monkeypatch):
     texts = ["he sings", "she sings", "he he sings"] * 4
     expected = pseudo_log_likelihoods(fake, texts)[0]

@@ -1,14 +1,18 @@
 """Contrasts, changes and checks of fits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from evenhand.errors import InputError
 from evenhand.posterior.checks import (
+    Sensitivity,
     check_posterior,
     check_prior,
     check_sensitivity,
     intra_class_correlation,
+    summarize_sensitivity,
 )
 from evenhand.posterior.contrasts import (
     compare_tables,
@@ -16,7 +20,7 @@ from evenhand.posterior.contrasts import (
     measure_contrasts,
     measure_levels,
 )
-from evenhand.posterior.crossed import CROSSED
+from evenhand.posterior.crossed import CROSSED, CrossedPrior
 from evenhand.posterior.models import MODELS, fit
 from evenhand.posterior.tables import CONNECTIONS, SCALES, simulate
 from evenhand.results import Comparison, Measurement, load
@@ -199,6 +203,23 @@ def test_delta_hardly_depends_on_the_prior():
     means = {row.name: row.contrasts["associated-different"].value for row in rows}
     assert means["as given"] == pytest.approx(means["levels twice as wide"], abs=0.02)
     assert abs(means["δ ten times narrower"]) < abs(means["as given"])
+    assert summarize_sensitivity(rows) == "associated-different is found under all 8 priors"
+
+
+def test_whether_the_judgement_depends_on_the_prior_is_said():
+    delta = measure_contrasts(fit(simulate(delta=-0.2, seed=1, **DESIGN), draws=160))
+    name = "associated-different"
+    clear, open_ = (
+        {name: replace(delta[name], value=-0.03, low=-0.06, high=high)} for high in (-0.001, 0.002)
+    )
+    given = Sensitivity("as given", CrossedPrior(), clear)
+    wider = Sensitivity("spreads never negligible", CrossedPrior(), open_)
+    assert [row.outcome for row in (given, wider)] == ["found", "undecided"]
+    assert wider.to_dict()["outcome"] == "undecided"
+    assert summarize_sensitivity([given, wider]) == (
+        "associated-different depends on the prior: found under “as given” (-0.0300 [-0.0600, "
+        "-0.0010]); undecided under “spreads never negligible” (-0.0300 [-0.0600, 0.0020])"
+    )
 
 
 @pytest.mark.slow

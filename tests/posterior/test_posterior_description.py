@@ -48,3 +48,34 @@ def test_mac_of_the_reddit_tables(shared, file, value):
     (mac, _) = describe_table(shared / "data" / "cosine" / f"{file}.csv").measurements
     assert mac.value == pytest.approx(value, abs=0.001)
     assert mac.low < mac.value < mac.high
+
+
+def equalised(scale=0.0):
+    """A table in which each word of a class has a word of the other with the same distances."""
+    table = simulate(words=(4, 4), stereotypes=(4, 4), human=2, neutral=2, seed=1)
+    distance = table.distance.reshape(8, -1).copy()
+    distance[4:] = distance[:4]
+    noise = scale * np.random.default_rng(0).standard_normal(distance.shape)
+    return table.with_distance((distance + noise).ravel(), "equalised.csv")
+
+
+@pytest.mark.parametrize("scale", [1e-17, 3e-8])
+def test_a_contrast_that_is_zero_by_construction_is_not_found(scale):
+    """Its p-value counted differences that are rounding: 0.000 [-.031, .031]; p = .005."""
+    described = describe_table(equalised(scale))
+    contrast = described.measurements[1]
+    assert contrast.value == 0
+    assert contrast.p_value == 1
+    assert contrast.low < 0 < contrast.high
+    assert "by construction" in contrast.notes[-1]
+    assert len(contrast.details["equalised"]) == 8
+    other = describe_table(simulate(delta=-0.1, seed=1)).measurements[1]
+    assert "equalised" not in other.details
+    assert not any("by construction" in note for note in other.notes)
+
+
+@pytest.mark.parametrize("topic", ["Religion", "Gender"])
+def test_the_debiased_reddit_tables_have_no_contrast(shared, topic):
+    table = shared / "data" / "cosine" / f"debiased{topic}Reddit.csv"
+    contrast = describe_table(table).measurements[1]
+    assert (contrast.value, contrast.p_value) == (0, 1)

@@ -88,6 +88,7 @@ def test_what_cannot_be_used_is_dropped_and_counted(tmp_path):
         *ROWS,
         ("rabbi", "ghost", "neutral", 10001.0, -10000.0, "none"),
         ("rabbi", "wraith", "neutral", "", -2.0, "none"),
+        ("rabbi", "literaly", "neutral", -100.0, -100.0, "none"),
         ("rabbi", "chair", "neutral", "", "", "none"),
         ("", "chair", "neutral", 1.0, 0.0, "none"),
         ("rabbi", "stool", "neutral", "NA", "NaN", "none"),
@@ -98,7 +99,7 @@ def test_what_cannot_be_used_is_dropped_and_counted(tmp_path):
     table = read_table(saved(tmp_path, frame(rows)))
     assert table.rows == 6
     assert dict(table.dropped) == {
-        "sentinel": 2,
+        "sentinel": 3,
         "missing": 3,
         "duplicate": 2,
         "inconsistent": 1,

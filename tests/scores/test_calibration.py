@@ -1,6 +1,7 @@
 """False alarms of `scores` in worlds of equal models, by the script that fills the tables."""
 
 import pytest
+
 from calibration_scores import MIXTURES, gest_rows, professions_rows, scores_rows
 
 

@@ -201,6 +201,7 @@ def describe(
         _print_dropped(d.source, d.dropped)
         for name, reason in d.skipped.items():
             say(f"not measured: {name}: {reason}")
+        print_notes(note for m in d.measurements for note in m.notes)
     print_finding(measured)
 
 
@@ -226,7 +227,11 @@ def describe(
 @classes_option
 @duplicates_option
 @click.option("--checks", is_flag=True, help="Add posterior predictive checks.")
-@click.option("--sensitivity", is_flag=True, help="Add the contrasts under other priors.")
+@click.option(
+    "--sensitivity",
+    is_flag=True,
+    help="Add the contrasts under other priors, and whether the judgement depends on them.",
+)
 @draws_option
 @prior_option
 @folder_option("Folder for results.json, contrasts.csv, levels.csv, the draws and the figures.")

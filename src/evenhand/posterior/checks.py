@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from evenhand.display import Result, ResultList
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
-from evenhand.judging import excludes
-from evenhand.posterior.contrasts import NAIVE, measure_contrasts, measure_levels
+from evenhand.judging import BiasTest, Outcome, excludes, judge
+from evenhand.posterior.contrasts import DELTA, NAIVE, measure_contrasts, measure_levels
 from evenhand.posterior.crossed import (
     CROSSED,
     CrossedData,
@@ -249,8 +249,30 @@ class Sensitivity:
     prior: CrossedPrior
     contrasts: Mapping[str, Measurement]
 
+    @property
+    def outcome(self) -> Outcome:
+        """What the judge says of associated-different."""
+        delta = self.contrasts[DELTA]
+        test = BiasTest(
+            metric=delta.metric,
+            query=delta.query,
+            label=delta.query,
+            value=delta.value,
+            low=delta.low,
+            high=delta.high,
+            prob=delta.prob,
+            ideal=delta.ideal,
+            n=delta.n,
+            opposite=delta.value > 0,
+        )
+        return judge([test])[0].outcome
+
     def to_dict(self) -> dict[str, Any]:
-        return {"prior": self.name, "measurements": list(self.contrasts.values())}
+        return {
+            "prior": self.name,
+            "outcome": self.outcome,
+            "measurements": list(self.contrasts.values()),
+        }
 
 
 def vary_prior(prior: CrossedPrior) -> dict[str, CrossedPrior]:
@@ -262,8 +284,28 @@ def vary_prior(prior: CrossedPrior) -> dict[str, CrossedPrior]:
         "levels twice as wide": replace(prior, level_sd=prior.level_sd * 2),
         "effects' scales half as wide": replace(prior, effect_scale=prior.effect_scale / 2),
         "effects' scales four times as wide": replace(prior, effect_scale=prior.effect_scale * 4),
+        "spreads of δ and η never negligible": replace(prior, negligible_scale=prior.spread_scale),
         "spreads of δ and η like the other scales": prior.without_interaction(),
     }
+
+
+def summarize_sensitivity(rows: Sequence[Sensitivity]) -> str:
+    """Say whether the judgement of associated-different is the same under every prior."""
+    given, *others = rows
+    changed = [row for row in others if row.outcome != given.outcome]
+    if not changed:
+        return f"{DELTA} is {given.outcome} under all {len(rows)} priors"
+
+    def shown(row: Sensitivity) -> str:
+        m = row.contrasts[DELTA]
+        return f"“{row.name}” ({m.value:.4f} [{m.low:.4f}, {m.high:.4f}])"
+
+    outcomes = sorted({row.outcome for row in changed})
+    cases = "; ".join(
+        f"{outcome} under {', '.join(shown(row) for row in changed if row.outcome == outcome)}"
+        for outcome in outcomes
+    )
+    return f"{DELTA} depends on the prior: {given.outcome} under {shown(given)}; {cases}"
 
 
 def check_sensitivity(
@@ -324,6 +366,8 @@ class Assessment(Result):
             for name, score in self.criteria.items()
             if score.high_k
         ]
+        if self.sensitivity and DELTA in self.sensitivity[0].contrasts:
+            notes.append(summarize_sensitivity(self.sensitivity))
         return tuple(notes)
 
     def with_sensitivity(self, prior: CrossedPrior, *, draws: int, seed: int) -> Assessment:

@@ -281,8 +281,8 @@ NAIVE = (
 
 HARD = (
     "hard debiasing makes associated-different zero by construction, because equalised words "
-    "become identical: evaluate it with attributes that it did not touch and with the tests for "
-    "hidden bias, not with this contrast"
+    "have the same distance to every stereotype: evaluate it with attributes that it did not touch "
+    "and with the tests for hidden bias, not with this contrast"
 )
 
 

@@ -747,7 +747,7 @@ def draw_effects(marginal: Marginal, scales: Floats, rng: np.random.Generator) -
 CROSSED = ("crossed-no-interaction", "crossed")
 CHAINS = 16
 THIN = 4
-MIN_EFFECTIVE = 400.0
+MIN_EFFECTIVE = 1000.0
 MIN_LENGTH = 100
 """Shorter chains cannot be diagnosed and are not extended."""
 

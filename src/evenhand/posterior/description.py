@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenhand.display import Result
 from evenhand.errors import InputError
+from evenhand.posterior.contrasts import HARD, find_equalised
 from evenhand.posterior.tables import CONNECTIONS, read_table
 from evenhand.results import Measurement, Measurements
 from evenhand.vectors.metrics.association import association_contrast
@@ -80,7 +81,10 @@ def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Desc
     Notes
     -----
     The measures are those of `evenhand.vectors.mac` and `evenhand.vectors.association_contrast`,
-    which need vectors and word lists; a table has all that they use.
+    which need vectors and word lists; a table has all that they use. The p-value of the contrast
+    holds for these protected words, its interval for new ones too. Where protected words have the
+    same distances, as after hard debiasing, the contrast is zero by construction; a note says so
+    and `details` names them (`equalised`).
 
     Examples
     --------
@@ -105,6 +109,14 @@ def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Desc
             measured.append(measure(table.to_distances(), seed=seed, prob=prob))
         except InputError as error:
             skipped[name] = str(error)
+    equalised = find_equalised(table)
+    if equalised and "association" not in skipped:
+        note = f"{len(equalised)} of {len(table.words)} protected words have the distances of "
+        measured[-1] = replace(
+            measured[-1],
+            notes=(*measured[-1].notes, f"{note}another word to every stereotype; {HARD}"),
+            details={**measured[-1].details, "equalised": list(equalised)},
+        )
     return Description(
         source=table.source,
         rows=table.rows,

@@ -294,7 +294,7 @@ def _build_table(source: str, rows: Iterable[Row], duplicates: Duplicates) -> Ta
     return _encode(source, usable, dropped, duplicates)
 
 
-SENTINELS = (-2, -9, -99, -999, -9999, -10_000, -99_999)
+SENTINELS = (-2, -9, -99, -100, -999, -9999, -10_000, -99_999)
 """Values of a similarity that stand for none; a distance is one less it, or such a number."""
 
 

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
+from evenhand.files import Entries
 from evenhand.instruments import Declaration, Progress, Run, instrument
 from evenhand.language.likelihood import (
     LanguageModel,
@@ -45,7 +46,13 @@ from evenhand.language.likelihood import (
 from evenhand.masked.model import MaskedLM
 from evenhand.masked.words import row
 from evenhand.results import Comparison, Estimate, Items, Measurement
-from evenhand.statistics.intervals import Floats, fisher_z, jackknife, two_way_jackknife
+from evenhand.statistics.intervals import (
+    Floats,
+    bootstrap_mean,
+    fisher_z,
+    jackknife,
+    two_way_jackknife,
+)
 
 __all__ = ["Coreference", "Schema", "coreference", "read_schemas"]
 
@@ -57,6 +64,8 @@ TEMPLATE_PRONOUNS = {
     "$POSS_PRONOUN": ("his", "her"),
     "$ACC_PRONOUN": ("him", "her"),
 }
+BOUNDS = {"accuracy": (0.0, 1.0), "accuracy_gap": (-1.0, 1.0), "probability_gap": (-1.0, 1.0)}
+"""The range of values of a column."""
 STATISTICS = "occupations-stats.tsv"
 SENTENCES = ("sentid", "sentence")
 TEMPLATES = ("occupation(0)", "other-participant(1)", "answer", "sentence")
@@ -108,7 +117,7 @@ class Schema:
         return (before, first), (before, second)
 
 
-def read_schemas(path: str | os.PathLike[str]) -> list[Schema]:
+def read_schemas(path: str | os.PathLike[str]) -> Entries[Schema]:
     """Read schemas of WinoBias or Winogender.
 
     Parameters
@@ -122,7 +131,9 @@ def read_schemas(path: str | os.PathLike[str]) -> list[Schema]:
     -------
     list of Schema
         Shares of women are those of the table (Bureau of Labor Statistics); for WinoBias those of
-        the built-in professions, where they are known.
+        the built-in professions, where they are known. Its attribute `left_out` lists the lines of
+        WinoBias that are not used: other marks than one person and pronouns such as *she* and
+        *her*, the same gender in both files, or one occupation only.
 
     """
     source = Path(os.fspath(path))
@@ -150,15 +161,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, " ".join(line.split()) if path.suffix != ".tsv" else line.rstrip("\n")
 
 
-def _read_winobias(paths: Sequence[Path]) -> list[Schema]:
+def _read_winobias(paths: Sequence[Path]) -> Entries[Schema]:
     from evenhand.lexicon.professions import professions
 
     women = {profession.name: profession.women for profession in professions()}
     versions = [(path, _marked_lines(path), _marked_lines(_counterpart(path))) for path in paths]
-    names = {line.occupation for _, pro, _ in versions for line in pro}
-    longest_first = sorted(names, key=lambda name: (-len(name), name))
+    lines = [line for _, pro, _ in versions for line in pro if isinstance(line, _MarkedLine)]
+    longest_first = sorted({line.occupation for line in lines}, key=lambda name: (-len(name), name))
     known = re.compile(rf"\bthe ({'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE)
-    schemas = []
+    schemas: list[Schema] = []
+    left_out: list[str] = []
     for path, pro, anti in versions:
         if len(pro) != len(anti):
             raise FileError(
@@ -166,18 +178,19 @@ def _read_winobias(paths: Sequence[Path]) -> list[Schema]:
             )
         kind = re.sub(r"^pro_stereotyped_|\.txt.*$", "", path.name)
         for one, other in zip(pro, anti, strict=True):
+            if isinstance(one, str) or isinstance(other, str):
+                left_out += [line for line in (one, other) if isinstance(line, str)]
+                continue
             if one.gender == other.gender:
-                raise FileError(
-                    path, f"expected another gender in {_counterpart(path).name}", line=one.number
-                )
+                problem = f"'{one.pronoun}' here, '{other.pronoun}' in {_counterpart(path).name}"
+                left_out.append(f"{path.name}, line {one.number} ({problem})")
+                continue
             present = [match.lower() for match in known.findall(one.text)]
             second = next((name for name in present if name != one.occupation), None)
             if second is None:
-                raise FileError(
-                    path,
-                    f"expected another occupation beside '{one.occupation}', got '{one.text}'",
-                    line=one.number,
-                )
+                problem = f"no other occupation beside '{one.occupation}'"
+                left_out.append(f"{path.name}, line {one.number} ({problem})")
+                continue
             men, woman = (one.occupation, second)[:: 1 - 2 * one.gender]
             male, female = (one, other)[:: 1 - 2 * one.gender]
             schemas.append(
@@ -194,7 +207,9 @@ def _read_winobias(paths: Sequence[Path]) -> list[Schema]:
                     str(path),
                 )
             )
-    return schemas
+    if not schemas:
+        raise FileError(paths[0], f"expected pairs of sentences, got none: {left_out[0]}")
+    return Entries(schemas, left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,20 +226,19 @@ class _MarkedLine:
         return PRONOUNS[self.pronoun.lower()]
 
 
-def _marked_lines(path: Path) -> list[_MarkedLine]:
-    lines = []
+def _marked_lines(path: Path) -> list[_MarkedLine | str]:
+    """The lines of a file; one that cannot be used as a text with the reason."""
+    lines: list[_MarkedLine | str] = []
     for number, line in _lines(path):
         content = re.sub(r"^\d+ ", "", line)
         marked = [mark.strip() for mark in _MARKED.findall(content)]
         pronouns = [mark for mark in marked if mark.lower() in PRONOUNS]
         persons = [mark for mark in marked if mark.lower() not in PRONOUNS]
         if len(persons) != 1 or not pronouns:
-            raise FileError(
-                path,
-                "expected one person and a pronoun in brackets, as in [The nurse] … [she], got "
-                f"'{line[:60]}'",
-                line=number,
-            )
+            shown = ", ".join(f"[{mark}]" for mark in marked) or "none"
+            problem = f"expected one person and a pronoun such as she in brackets, got {shown}"
+            lines.append(f"{path.name}, line {number} ({problem})")
+            continue
         text = " ".join(_MARKED.sub(r"\1", content).split())
         occupation = re.sub(r"^the ", "", persons[0].lower())
         lines.append(_MarkedLine(number, text, occupation, pronouns[0]))
@@ -243,7 +257,7 @@ def _cased(text: str, name: str) -> str:
     return match[0] if match else name
 
 
-def _read_winogender(path: Path) -> list[Schema]:
+def _read_winogender(path: Path) -> Entries[Schema]:
     shares = {
         cells["occupation"]: _share(path.with_name(STATISTICS), number, cells["bls_pct_female"])
         for number, cells in _table(path.with_name(STATISTICS), ("occupation", "bls_pct_female"))
@@ -280,7 +294,7 @@ def _read_winogender(path: Path) -> list[Schema]:
         )
     if not schemas:
         raise FileError(path, "expected sentences, got none")
-    return schemas
+    return Entries(schemas)
 
 
 _Versions = Iterator[tuple[int, str, str, str, tuple[str, str]]]
@@ -379,7 +393,7 @@ class Coreference:
     declaration: ClassVar[Declaration]
     requires_material: ClassVar[bool] = True
 
-    def read(self, path: str | os.PathLike[str]) -> list[Schema]:
+    def read(self, path: str | os.PathLike[str]) -> Entries[Schema]:
         """The schemas of a file or folder."""
         return read_schemas(path)
 
@@ -388,7 +402,8 @@ class Coreference:
     ) -> Measurement:
         if not material:
             raise InputError(f"coreference: expected {self.declaration.material}, got none")
-        used, left_out = [], []
+        used: list[Schema] = []
+        left_out = list(material.left_out) if isinstance(material, Entries) else []
         for schema in material:
             reason = _misfit(subject, schema)
             if reason:
@@ -669,10 +684,16 @@ def _unit(rows: Sequence[Mapping[str, Any]]) -> str:
 def _interval(
     rows: Sequence[Mapping[str, Any]], column: str, prob: float
 ) -> tuple[float, float, float]:
-    """The mean of a column, with occupations left out one at a time with all their sentences."""
+    """The mean of a column, with occupations left out one at a time with all their sentences.
+
+    Shares that are the same for all occupations are as certain as the number of these allows.
+    """
     values = np.array([item[column] for item in rows])
     value = float(values.mean())
     replicates = []
+    if column in BOUNDS and np.ptp(values) == 0:
+        units = min(int(labels.max()) + 1 for labels in _labels(rows))
+        return bootstrap_mean(np.full(units, value), prob=prob, bounds=BOUNDS[column])
     for labels in _labels(rows):
         counts = np.bincount(labels)
         if len(counts) < 2:
@@ -682,7 +703,7 @@ def _interval(
         low, high = jackknife(value, replicates[0], prob)
     else:
         low, high = two_way_jackknife(value, replicates[0], replicates[1], prob=prob)
-    return value, min(low, value), max(high, value)
+    return value, low, high
 
 
 def coreference(

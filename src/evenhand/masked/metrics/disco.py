@@ -201,7 +201,12 @@ class Disco:
         shared = [template for template in first if template in second]
         if not shared:
             raise InputError("disco: expected the same templates twice, got none in common")
-        change = t_mean([second[t] - first[t] for t in shared], before.prob)
+        differences = np.array([second[t] - first[t] for t in shared], dtype=float)
+        change = t_mean(differences, before.prob)
+        if len(shared) > 1 and np.ptp(differences) == 0:
+            most = mean_count(np.abs(differences), before.prob)[2]
+            half = most - abs(change[0])
+            change = change[0], change[0] - half, change[0] + half
         return Comparison(
             before=before,
             after=after,

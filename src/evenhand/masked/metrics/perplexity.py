@@ -95,7 +95,7 @@ class Perplexity:
                 f"({left_out.size} too long)"
             )
         mean, means = _mean_loss(log_probs[used], tokens[used], self.resamples, run.seed)
-        estimate = _exponential(mean, means, run.prob)
+        estimate = _exponential(mean, means, run.prob, int(used.sum()))
         return self.declaration.result(
             run,
             "texts",
@@ -132,7 +132,7 @@ class Perplexity:
         return Comparison(
             before=before,
             after=after,
-            change=_exponential(mean, means, before.prob),
+            change=_exponential(mean, means, before.prob, int(used.sum())),
             interval="percentile bootstrap over texts, paired",
             paired=int(used.sum()),
             kind="ratio",
@@ -231,7 +231,10 @@ def _mean_loss(
     return float(-sums.sum() / counts.sum()), means
 
 
-def _exponential(mean: float, means: Floats, prob: float) -> Estimate:
-    low, high = np.quantile(means, [(1 - prob) / 2, (1 + prob) / 2])
-    value, low, high = (float(np.exp(x)) for x in (mean, low, high))
-    return Estimate(value=value, low=min(low, value), high=max(high, value), prob=prob)
+def _exponential(mean: float, means: Floats, prob: float, texts: int) -> Estimate:
+    """The exponential of a mean; of a single text nothing is known of others."""
+    ends = (-np.inf, np.inf)
+    if texts > 1:
+        ends = np.quantile(means, [(1 - prob) / 2, (1 + prob) / 2])
+    value, low, high = (float(np.exp(x)) for x in (mean, *ends))
+    return Estimate(value=value, low=low, high=high, prob=prob)

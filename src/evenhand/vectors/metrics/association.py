@@ -21,6 +21,8 @@ from evenhand.vectors.probes import Labels, WordMetric
 from evenhand.vectors.store import Vectors
 from evenhand.wording import number
 
+_ROUNDING = 1e-7
+"""Relative error of distances of vectors in single precision."""
 _CHUNK = 1 << 15
 """So many labels are permuted at once: they stay in the processor's cache."""
 
@@ -228,10 +230,15 @@ def _centred(table: Floats) -> Floats:
 
 
 def _contrast(y: Floats, rows: Labels, labels: Labels) -> float:
-    """The least-squares δ of a complete table with row and column effects."""
+    """The least-squares δ of a complete table with row and column effects.
+
+    It is exactly 0 where nothing but rounding remains, as of words that hard debiasing equalised.
+    """
     design = _centred((rows[:, None] == labels[None, :]).astype(float))
-    power = float((design**2).sum())
-    return float((design * y).sum()) / power if power > 1e-12 else float("nan")
+    power, total = float((design**2).sum()), float((design * y).sum())
+    if power <= 1e-12:
+        return float("nan")
+    return total / power if abs(total) > _ROUNDING * float(np.abs(design * y).sum()) else 0.0
 
 
 def _cell_variance(y: Floats, rows: Labels, labels: Labels, value: float) -> float:
@@ -259,7 +266,8 @@ def _class_permutation(
     """Two-sided and lower p for δ when the attributes' classes are shuffled.
 
     The design's sum of squares does not change under a shuffle, so only Σ [associated]·ỹ is
-    needed, with ỹ the table centred both ways.
+    needed, with ỹ the table centred both ways. Values that differ by rounding alone are equal: the
+    classes of equalised words have the same distances, and p is 1.
     """
     centred = _centred(y)
     by_class = np.stack([centred[rows == c].sum(axis=0) for c in range(rows.max() + 1)])
@@ -268,7 +276,7 @@ def _class_permutation(
     rng = np.random.default_rng(seed)
     both = lower = 0
     step = max(1, _CHUNK // labels.size)
-    slack = 1e-12 * float(np.abs(by_class).sum())
+    slack = _ROUNDING * float(np.abs(y).sum())
     for start in range(0, permutations, step):
         shuffled = np.tile(labels, (min(step, permutations - start), 1))
         rng.permuted(shuffled, axis=1, out=shuffled)
