@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from evenhand.display import Result, ResultList, Shown
 from evenhand.errors import FileError, InputError
 from evenhand.files import document, plain, read_document, save_json
+from evenhand.wording import supported
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -356,6 +357,16 @@ class Measurement(Result):
             return ""
         return "the ideal" if self.details.get("null_draws") is None else "random words"
 
+    @property
+    def draws(self) -> float | None:
+        """The random draws behind the p-value, None where it is exact.
+
+        Where the p-value was corrected (`p_holm`), the number that has the error of the corrected
+        one: fewer by the factor of the correction.
+        """
+        draws, corrected = self.details.get("draws"), self.details.get("p_holm")
+        return draws * self.p_value / corrected if draws and corrected and self.p_value else draws
+
     def part(self, query: str, by: str | None = None) -> Measurement:
         """The part of that name; with `by`, among the parts by it."""
         for part in self.select(by):
@@ -369,7 +380,10 @@ class Measurement(Result):
         return tuple(part for part in self.parts if by in (None, part.by))
 
     def __str__(self) -> str:
-        p = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        p = ""
+        if self.p_value is not None:
+            value, _, bound = supported(self.p_value, self.details.get("draws"))
+            p = f", p {'<' if bound else '='} {value:.2g}"
         p += " against random words" if self.null == "random words" else ""
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
         if self.null == "random words":

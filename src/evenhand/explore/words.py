@@ -107,10 +107,10 @@ def summarise(
     low, high = random.details["null_low"], random.details["null_high"]
     lines = [
         f"“{x}” goes with “{a}” and “{y}” with “{b}”: d = {d} ({percent(measured.prob)} interval), "
-        f"p\u00a0{p_relation(measured.p_value)}; the direction is {sure}.",
+        f"p\u00a0{p_relation(measured.p_value, measured.draws)}; the direction is {sure}.",
         f"Random words of similar frequency instead of the targets give d from {number(low, 2)} "
         f"to {number(high, 2)} in 95 % of {random.details['null_draws']:,} draws "
-        f"(p\u00a0{p_relation(random.p_value)}).",
+        f"(p\u00a0{p_relation(random.p_value, random.draws)}).",
         f"Without any one word d stays between {number(without.low, 2)} and "
         f"{number(without.high, 2)}; “{first['word']}” moves it most, to "
         f"{number(first['score'], 2)}.",

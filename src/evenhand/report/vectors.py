@@ -448,7 +448,7 @@ def _measures_table(measured: Sequence[Measurement], topic: Topic) -> Table:
         {
             **value_columns(measured[0].prob),
             **P,
-            "p, corrected": lambda m: p_cell(m.details.get("p_holm")),
+            "p, corrected": lambda m: p_cell(m.details.get("p_holm"), m.draws),
             "p is against": lambda m: m.null or "–",
             "Random words give": _null,
             "Ideal": lambda m: cell(m.ideal, 0),
@@ -527,7 +527,9 @@ def _weat(findings: Findings) -> Section:
                 {
                     **value_columns(value="d", digits=2),
                     **P,
-                    "p over attributes": lambda m: p_cell(m.details.get("p_attributes")),
+                    "p over attributes": lambda m: p_cell(
+                        m.details.get("p_attributes"), m.details.get("draws_attributes")
+                    ),
                     "One word left out": lambda m: ends(LEFT_OUT, m),
                     "Random halves": lambda m: ends(HALVES, m),
                     "Halves on the same side": same_side,

@@ -227,7 +227,10 @@ class WordMetric:
                 seed=run.seed,
                 exclude=fixed,
             )
-            text = f"{self.null:,} draws of random words of similar frequency for the probe words"
+            text = (
+                f"{null.values.size:,} draws of random words of similar frequency for the probe "
+                "words"
+            )
             test = Outcome(null.p_value, text, null.details())
         test = test or Outcome(None, "")
         single = scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
