@@ -95,13 +95,14 @@ class WordMetric:
     permutations: int = option(
         100_000,
         minimum=0,
-        help="Random permutations where not all can be counted; 0: no permutation test.",
+        help="Random permutations where not all can be counted, and more where p is near a level; "
+        "0: no permutation test.",
     )
     null: int = option(
         1000,
         minimum=0,
         help="Draws of random words of similar frequency, for metrics without a test of their "
-        "own; 0: none.",
+        "own, and more where p is near a level; 0: none.",
     )
     extended: bool = option(
         False, help="Topics: add our own stereotype words to the published ones."
