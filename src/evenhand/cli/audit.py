@@ -235,7 +235,7 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
         numbers = (
             number(first.value),
             interval(first.low, first.high),
-            p_text(first.p_value, first.draws),
+            p_text(first.p_value),
         )
     return (f"{verdict.name}: {verdict.topic}", verdict.level, *numbers, verdict.sentence)
 

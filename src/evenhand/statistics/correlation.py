@@ -288,13 +288,13 @@ def average_ranks(x: Floats, axis: int = -1) -> Floats:
     ordered = np.take_along_axis(rows, order, axis=-1)
     new = np.ones(rows.shape, dtype=bool)
     new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    ranks = np.empty(rows.shape)
     if new.all():
-        ranks = np.argsort(order, axis=-1) + 1.0
+        ranks[:] = np.argsort(order, axis=-1) + 1
     else:
         starts = np.flatnonzero(new)
         counts = np.diff(starts, append=rows.size)
         shared = np.repeat(starts % max(rows.shape[-1], 1) + (counts + 1) / 2, counts)
-        ranks = np.empty(rows.shape)
         np.put_along_axis(ranks, order, shared.reshape(rows.shape), axis=-1)
     ranks[np.isnan(rows).any(axis=-1)] = np.nan
     return np.moveaxis(ranks, -1, axis)

@@ -79,7 +79,7 @@ def _extremes(values: Floats, value: float) -> NDArray[np.int64]:
 
 def _as_bad(extremes: NDArray[np.int64], worse: Worse) -> int:
     """Of both numbers the one that decides."""
-    above, below = extremes.tolist()
+    above, below = int(extremes[0]), int(extremes[1])
     return min(above, below) if worse == "away" else above if worse == "higher" else below
 
 
