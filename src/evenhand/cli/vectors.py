@@ -679,7 +679,7 @@ def null(
         f"Draws of random words of similar frequency in {v.name}",
         with_null,
         columns={
-            f"null {float(level):.1%}": lambda m, level=level: number(  # type: ignore[misc]
+            f"null {float(level):.1%}": lambda m, level=level: number(
                 m.details["null_quantiles"][level]
             )
             for level in ("0.025", "0.25", "0.5", "0.75", "0.975")
