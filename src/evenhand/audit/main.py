@@ -79,7 +79,7 @@ class Audit(Result):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """One row per check: what was found, how large, how sure, and what could have been seen."""
+        """One row per check: what was found, how large, how sure, and what is ruled out."""
         return self.answer.findings
 
     @property

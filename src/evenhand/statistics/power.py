@@ -1,8 +1,7 @@
-"""What a test could have found: the smallest effect that it finds with a given power.
+"""Planning: the effect that a test finds with a given power, and the items that this takes.
 
-A result that is not significant says something only beside the effect that the test could have
-seen. Both functions take the standard error that the data gave, so that they describe the test as
-it was run: with these words, sentences or classes.
+These functions plan a study by the standard error that earlier data gave. They say nothing about
+the data at hand: what those rule out is in their interval (`evenhand.judging`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from statistics import NormalDist
 
 POWER = 0.8
-"""The power at which the smallest detectable effect is reported."""
+"""The power that is planned for."""
 
 
 def smallest_effect(
