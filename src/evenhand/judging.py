@@ -21,6 +21,7 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.statistics.power import quantile
+from evenhand.statistics.sequential import is_clearly_below
 from evenhand.statistics.sizes import SIZES, SizeKind, to_size
 from evenhand.statistics.tests import holm
 
@@ -28,9 +29,6 @@ STRONG, SOME = 0.01, 0.05
 """The levels of strong and of some evidence, after the correction."""
 NEGLIGIBLE = SIZES["small"]
 """Nothing is found where the whole interval is nearer to no bias than this, on the scale of d."""
-RESAMPLING_RISK = 0.001
-"""The largest probability that a p-value of random draws is taken to be on the wrong side of a
-level."""
 
 Outcome: TypeAlias = Literal[
     "found", "opposite", "undecided", "none found", "not judged", "not measured"
@@ -360,6 +358,12 @@ class Judgement:
         """Whether bias was found."""
         return self.outcome == "found"
 
+    @property
+    def draws(self) -> float | None:
+        """The number of random draws that has the error of the corrected p-value."""
+        draws, p = self.test.draws, self.test.deciding_p
+        return draws * p / self.p if draws and p and self.p else draws
+
 
 def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Judgement]:
     """Judge tests that a reader sees together.
@@ -514,8 +518,9 @@ def _judge(test: BiasTest, p: float | None, tested: float | None, family: int) -
 def is_below(p: float, level: float, *, draws: int | None = None, factor: float = 1.0) -> bool:
     """Whether a p-value, corrected by `factor`, is below a level, Monte Carlo error included.
 
-    The upper limit of the share of extreme draws (Clopper & Pearson 1934, at `RESAMPLING_RISK`)
-    times the factor is compared with the level; without random draws it is the p-value itself.
+    A p-value that was counted from random draws is below a level if the probability of being wrong
+    about that is at most 0.001, whatever the number of batches that were drawn
+    (`statistics.sequential`).
 
     >>> is_below(0.03, 0.05), is_below(0.03, 0.05, draws=100), is_below(0.03, 0.05, draws=10_000)
     (True, False, True)
@@ -524,23 +529,8 @@ def is_below(p: float, level: float, *, draws: int | None = None, factor: float 
         return False
     if not draws:
         return True
-    return min(1.0, factor * monte_carlo_interval(p / factor, draws)[1]) < level
-
-
-def monte_carlo_interval(p: float, draws: int) -> tuple[float, float]:
-    """The limits of a p-value (b + 1) / (draws + 1), of which b was counted in random draws.
-
-    >>> low, high = monte_carlo_interval(0.05, 1000)
-    >>> round(low, 3), round(high, 3)
-    (0.029, 0.076)
-    """
-    from scipy.special import betaincinv
-
-    extreme = min(draws, max(0, round(p * (draws + 1) - 1)))
-    tail = RESAMPLING_RISK / 2
-    low = float(betaincinv(extreme, draws - extreme + 1, tail)) if extreme else 0.0
-    high = float(betaincinv(extreme + 1, draws - extreme, 1 - tail)) if extreme < draws else 1.0
-    return low, high
+    extreme = min(draws, max(0, round(p / factor * (draws + 1) - 1)))
+    return is_clearly_below(extreme, draws, level / factor)
 
 
 def _factor(test: BiasTest, p: float) -> float:

@@ -20,6 +20,7 @@ from evenhand.display import Result, ResultList, Shown
 from evenhand.errors import FileError, InputError
 from evenhand.files import document, plain, read_document, save_json
 from evenhand.judging import excludes, side
+from evenhand.wording import supported
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,8 +188,10 @@ def _p_text(result: Measurement | Comparison) -> str:
     """The p-value of a result as it stands in a line, with the family that it is corrected for."""
     if result.p is None:
         return ""
+    draws = result.draws if isinstance(result, Measurement) else None
+    value, _, bound = supported(result.p, draws)
     family = f" (corrected for {result.family} tests)" if result.family > 1 else ""
-    return f", p = {result.p:.2g}{family}"
+    return f", p {'<' if bound else '='} {value:.2g}{family}"
 
 
 def _same(one: float, other: float) -> bool:
@@ -375,6 +378,16 @@ class Measurement(Result):
         if self.p_value is None:
             return ""
         return "the ideal" if self.details.get("null_draws") is None else "random words"
+
+    @property
+    def draws(self) -> float | None:
+        """The random draws behind the p-value, None where it is exact.
+
+        Where the p-value was corrected, the number that has the error of the corrected one: fewer
+        by the factor of the correction.
+        """
+        draws, p = self.details.get("draws"), self.p
+        return draws * self.p_value / p if draws and p and self.p_value else draws
 
     def part(self, query: str, by: str | None = None) -> Measurement:
         """The part of that name; with `by`, among the parts by it."""

@@ -110,7 +110,8 @@ def _numbers(tested: Tested, judgement: Judgement) -> str:
         text += f"; P(< 0) {_relation(probability(sure))}"
     p = m.p if judgement.outcome == "not judged" else judgement.p
     if p is not None:
-        text += f"; p {p_relation(p)}".replace("\u00a0", " ")
+        draws = m.draws if judgement.outcome == "not judged" else judgement.draws
+        text += f"; p {p_relation(p, draws)}".replace("\u00a0", " ")
         text += f", corrected for {judgement.family} tests" if judgement.family > 1 else ""
         if m.null == "random words":
             text += f"; random words score {_value(m.details['null_median'])}"

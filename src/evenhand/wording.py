@@ -16,6 +16,7 @@ __all__ = [
     "percent",
     "probability",
     "slug",
+    "supported",
     "visible",
 ]
 
@@ -41,24 +42,72 @@ def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
-def p_value(p: float | None) -> str:
+def supported(p: float, draws: float | None) -> tuple[float, int, bool]:
+    """What can be said of a p-value that was counted from random draws.
+
+    Its standard error, the root of p (1 - p) / draws, is at most one unit of the last decimal.
+    Where no draw was extreme, or nothing but zeros is left, p plus two standard errors, rounded
+    up to one digit, is an upper bound.
+
+    Parameters
+    ----------
+    p : float
+    draws : float or None
+        None: p is exact. Where p is a multiple of the share of extreme draws, as a corrected
+        p-value is, the number of draws divided by that multiple, which has the same error.
+
+    Returns
+    -------
+    p : float
+        Rounded, or the bound.
+    decimals : int
+        How many decimals it has, at most 9.
+    bound : bool
+
+    Examples
+    --------
+    >>> supported(0.0509, 1000), supported(0.0012, 10_000), supported(0.0012, None)
+    ((0.05, 2, False), (0.001, 3, False), (0.0012, 9, False))
+    >>> supported(1 / 1001, 1000)
+    (0.003, 3, True)
+
+    """
+    if not draws or not 0 < p < 1:
+        return p, 9, False
+    error = math.sqrt(p * (1 - p) / draws)
+    decimals = min(9, max(1, math.floor(-math.log10(error))))
+    if p * (draws + 1) >= 1.5 and round(p, decimals):
+        return round(p, decimals), decimals, False
+    bound = min(1.0, p + 2 * error)
+    decimals = math.ceil(-math.log10(bound))
+    return round(math.ceil(bound * 10**decimals - 1e-9) / 10**decimals, decimals), decimals, True
+
+
+def p_value(p: float | None, draws: float | None = None) -> str:
     r"""Three decimals, and "< 0.001" below them, with no line break inside.
+
+    Of a p-value that was counted from random draws, the decimals that these support (`supported`).
 
     >>> p_value(0.0004), p_value(0.0312), p_value(None)
     ('<\xa00.001', '0.031', '–')
+    >>> p_value(0.0509, 1000), p_value(1 / 1001, 1000), p_value(1 / 100_001, 100_000)
+    ('0.05', '<\xa00.003', '<\xa00.001')
     """
     if p is None or not math.isfinite(p):
         return "–"
-    return "<\u00a00.001" if p < 0.001 else f"{p:.3f}"
+    p, decimals, bound = supported(p, draws)
+    if p < 0.001:
+        return "<\u00a00.001"
+    return "<\u00a0" * bound + f"{p:.{min(3, decimals)}f}"
 
 
-def p_relation(p: float | None) -> str:
+def p_relation(p: float | None, draws: float | None = None) -> str:
     r"""The p-value with its relation sign.
 
     >>> p_relation(0.0312), p_relation(0.0004)
     ('=\xa00.031', '<\xa00.001')
     """
-    text = p_value(p)
+    text = p_value(p, draws)
     return text if text.startswith("<") else f"=\u00a0{text}"
 
 

@@ -238,7 +238,11 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
     numbers = ("–", "–", "–")
     if verdict.numbers:
         first = verdict.numbers[0]
-        numbers = (number(first.value), interval(first.low, first.high), p_text(first.p_value))
+        numbers = (
+            number(first.value),
+            interval(first.low, first.high),
+            p_text(first.p_value),
+        )
     return (f"{verdict.name}: {verdict.topic}", verdict.level, *numbers, verdict.sentence)
 
 

@@ -449,7 +449,9 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             label=lambda part: LABELS[part.query],
             columns={
                 "chance gives": lambda part: number(part.details["null_high"]),
-                "p of chance": lambda part: p_text(part.details["null_p"]),
+                "p of chance": lambda part: p_text(
+                    part.details["null_p"], part.details.get("permutations")
+                ),
                 "classes": lambda part: str(part.details["classes"]),
             },
             hide=["ideal", "legend"],

@@ -607,7 +607,11 @@ def _print_phrases(
         "Phrase WEAT: effect size d of each set",
         [replace(part, query=m.query) for m in effects for part in _raw_and_centred(m)],
         label=lambda m: m.query + _centred(m),
-        columns={"p of attributes": lambda m: p_text(m.details["p_attributes"])},
+        columns={
+            "p of attributes": lambda m: p_text(
+                m.details["p_attributes"], m.details.get("draws_attributes")
+            )
+        },
         hide=["left out"],
     )
     print_comparisons("Against the first model, paired by phrase", comparisons, parts=True)
@@ -620,7 +624,9 @@ def _print_phrases(
                 label=lambda row: row.query,
                 columns={
                     "Spearman's r": lambda row: estimate(row.part("spearman").estimate, 2),
-                    "its p": lambda row: p_text(row.part("spearman").p_value),
+                    "its p": lambda row: p_text(
+                        row.part("spearman").p_value, row.part("spearman").draws
+                    ),
                     "reliability": lambda row: " and ".join(
                         number(r, 2) for r in row.details["reliability"].values()
                     ),

@@ -22,7 +22,7 @@ from evenhand.errors import InputError
 from evenhand.files import document, plain, public, save_csv, save_json, to_json
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
 from evenhand.summary import summarize
-from evenhand.wording import encodable, visible
+from evenhand.wording import encodable, supported, visible
 
 if TYPE_CHECKING:
     from evenhand.charts import ChartSet
@@ -44,11 +44,12 @@ def interval(low: float, high: float, digits: int = 3) -> str:
     return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
-def p_text(p: float | None) -> str:
-    """A p-value: two digits, in powers of ten where small."""
+def p_text(p: float | None, draws: float | None = None) -> str:
+    """A p-value: three decimals, in powers of ten where small; fewer where few draws support it."""
     if p is None or math.isnan(p):
         return "–"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
+    p, decimals, bound = supported(p, draws)
+    return "< " * bound + (f"{p:.{min(3, decimals)}f}" if p >= 0.001 else f"{p:.0e}")
 
 
 # ---- what is printed is recorded, so that it can be saved
@@ -295,7 +296,7 @@ def print_measurements(
             *([m.subject] if several else []),
             *([m.metric, indent + query] if label is None else [indent + label(m)]),
             *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
-            p_text(m.p),
+            p_text(m.p, m.draws),
             m.null,
             number(_random(m)),
             "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",

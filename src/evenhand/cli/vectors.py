@@ -675,14 +675,15 @@ def null(
         print_json(measurements=with_null, skipped=measured.skipped)
         return
     print_measurements(
-        f"{draws:,} draws of random words of similar frequency in {v.name}",
+        f"Draws of random words of similar frequency in {v.name}",
         with_null,
         columns={
-            f"null {float(level):.1%}": lambda m, level=level: number(  # type: ignore[misc]
+            f"null {float(level):.1%}": lambda m, level=level: number(
                 m.details["null_quantiles"][level]
             )
             for level in ("0.025", "0.25", "0.5", "0.75", "0.975")
-        },
+        }
+        | {"draws": lambda m: f"{m.details['null_draws']:,}"},
         hide=["null"],
     )
     print_skipped(measured.skipped)

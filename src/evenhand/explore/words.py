@@ -107,7 +107,7 @@ def describe_association(
         f"d is above 0 where “{x}” goes with “{a}” and “{y}” with “{b}”.",
         f"Random words of similar frequency instead of the targets give d from {number(low, 2)} "
         f"to {number(high, 2)} in 95 % of {random.details['null_draws']:,} draws "
-        f"(p\u00a0{p_relation(random.p)}).",
+        f"(p\u00a0{p_relation(random.p, random.draws)}).",
         f"Without any one word d stays between {number(without.low, 2)} and "
         f"{number(without.high, 2)}; “{first['word']}” moves it most, to "
         f"{number(first['score'], 2)}.",

@@ -200,16 +200,19 @@ def correlate_sentences(
             seed=run.seed,
         )
         pearson, spearman = (
-            correlation_measurement(
-                query,
-                by,
-                coefficient.interval,
-                coefficient.p_value,
-                found.n,
-                source or model.name,
-                run,
-                interval="Fisher's or bootstrap over sentences, the wider",
-                unit="sentences",
+            replace(
+                correlation_measurement(
+                    query,
+                    by,
+                    coefficient.interval,
+                    coefficient.p_value,
+                    found.n,
+                    source or model.name,
+                    run,
+                    interval="Fisher's or bootstrap over sentences, the wider",
+                    unit="sentences",
+                ),
+                details={"draws": found.draws},
             )
             for query, by, coefficient in (
                 (name, "phrases", found.pearson),
@@ -243,6 +246,7 @@ def correlate_sentences(
         items=Items(columns),
         left_out=tuple(f"'{s.sentence[:60]}' (no phrase)" for s in left_out),
         details={
+            **parts[1].details,
             "pronouns_of": model.name,
             "centred": True,
             "paper": dict(

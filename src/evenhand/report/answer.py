@@ -283,8 +283,10 @@ def _forest_row(verdict: Verdict, test: VerdictTest, simulated: bool) -> dict[st
     }
 
 
-def _smallest_p(verdict: Verdict) -> float | None:
-    return min((test.p for test in verdict.tests if test.p is not None), default=None)
+def _smallest_p(verdict: Verdict) -> VerdictTest | None:
+    """The test with the smallest p-value."""
+    known = [test for test in verdict.tests if test.p is not None]
+    return min(known, key=lambda test: test.p or 0.0, default=None)
 
 
 def _how(findings: Findings, verdict: Verdict) -> str:

@@ -105,9 +105,9 @@ def span(low: float | None, high: float | None, digits: int = 3) -> Cell:
     return Cell(interval(low, high, digits), finite(low))
 
 
-def p_cell(p: float | None) -> Cell:
-    """A cell with a p-value."""
-    return Cell(p_value(p), p)
+def p_cell(p: float | None, draws: float | None = None) -> Cell:
+    """A cell with a p-value, with the digits that its random draws support."""
+    return Cell(p_value(p, draws), p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def change_columns(interval: str = "Interval of the change") -> Columns:
     }
 
 
-P: Columns = {"p": lambda m: p_cell(m.p)}
+P: Columns = {"p": lambda m: p_cell(m.p, m.draws)}
 
 
 def n_column(heading: str) -> Columns:

@@ -170,7 +170,11 @@ def _card(
         methods=_methods(findings, JUDGED[kind]),
         tests=table(
             ("What", "Deciding test", "p, corrected for the number of tests", "Outcome"),
-            ((_about(v), t.label, p_value(t.p), t.outcome) for v in judged for t in v.tests),
+            (
+                (_about(v), t.label, p_value(t.p, t.draws), t.outcome)
+                for v in judged
+                for t in v.tests
+            ),
         ),
         **{"data": None, **more},
     )
@@ -261,7 +265,7 @@ def _common(
                     shown.label,
                     number(shown.value),
                     span(shown.low, shown.high),
-                    p_value(shown.p_value),
+                    p_value(shown.p_value, shown.draws),
                     "–" if shown.ideal is None else f"{shown.ideal:g}".replace("-", "−"),
                 )
                 for verdict in judged
@@ -291,6 +295,7 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
                 low=m.low,
                 high=m.high,
                 p_value=m.p,
+                draws=m.draws,
                 ideal=m.ideal,
             )
             for m in findings.measured("measures", verdict.topic)
@@ -312,7 +317,7 @@ def _first_number(verdict: Verdict) -> tuple[str, str, str]:
         return "–", "–", "–"
     first = verdict.numbers[0]
     label = f"{first.label} {number(first.value)}"
-    return label, span(first.low, first.high), p_value(first.p_value)
+    return label, span(first.low, first.high), p_value(first.p_value, first.draws)
 
 
 def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:

@@ -990,7 +990,7 @@ def _ideal(line: Line) -> Cell:
 def _shown(m: Measurement | None) -> list[Cell]:
     if m is None:
         return [Cell("–")] * 3
-    return [cell(m.value), span(m.low, m.high), p_cell(m.p)]
+    return [cell(m.value), span(m.low, m.high), p_cell(m.p, m.draws)]
 
 
 def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -> Table:

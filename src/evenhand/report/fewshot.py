@@ -391,7 +391,7 @@ def bias_measures(runs: Mapping[str, Measurement]) -> Chart:
                     band_high=band,
                     chance=f"± {number(band)}",
                     p=p_value(m.p),
-                    null_p=p_value(m.details["null_p"]),
+                    null_p=p_value(m.details["null_p"], m.details.get("permutations")),
                 )
             )
     prob = percent(next(iter(runs.values())).prob)
@@ -693,7 +693,7 @@ def _bias(networks: Sequence[Network]) -> Section:
             "Chance gives up to": lambda m: Cell(
                 f"± {number(m.details['null_high'])}", m.details["null_high"]
             ),
-            "p of chance": lambda m: p_cell(m.details["null_p"]),
+            "p of chance": lambda m: p_cell(m.details["null_p"], m.details.get("permutations")),
             **n_column("Texts"),
             "Classes": lambda m: count(m.details["classes"]),
         },

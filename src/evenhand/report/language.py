@@ -88,7 +88,7 @@ def _table(caption: str, rows: Sequence[tuple[str, Measurement]], *, folded: boo
                 *((str(m.details.get("title", "")),) if titled else ()),
                 cell(m.value),
                 span(m.low, m.high),
-                p_cell(m.p),
+                p_cell(m.p, m.draws),
                 cell(m.ideal, 2),
                 cell(float(m.n), 0),
             )

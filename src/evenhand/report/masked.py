@@ -325,7 +325,7 @@ def phrase_forest(effects: Sequence[Measurement]) -> Chart:
                     m,
                     m.query,
                     series=centred if m.details["centred"] else raw,
-                    p=p_value(m.p),
+                    p=p_value(m.p, m.draws),
                     n=m.n,
                 ),
             )
@@ -360,7 +360,7 @@ def phrase_scatter(m: Measurement) -> Chart:
     how = "centred on control phrases" if m.details["centred"] else "raw"
     lines = [
         f"{r.query}: r = {number(r.value, 2)} {interval(r.low, r.high, 2)} ({percent(r.prob)}), "
-        f"p {p_relation(r.p_value)}, n = {r.n}"
+        f"p {p_relation(r.p_value, r.details.get('draws'))}, n = {r.n}"
         for r in (m.part(name, "phrases") for name in ("all phrases", "within groups"))
     ]
     return scatter(
@@ -650,7 +650,9 @@ def _phrases(findings: Findings) -> Section:
                 "Embeddings": _embedding,
                 **value_columns(effects[0].prob, "Effect size", digits=2),
                 **P,
-                "p over the gender words": lambda m: p_cell(m.details["p_attributes"]),
+                "p over the gender words": lambda m: p_cell(
+                    m.details["p_attributes"], m.details.get("draws_attributes")
+                ),
                 **n_column("Phrases"),
             },
         ),

@@ -525,7 +525,9 @@ def _weat(findings: Findings) -> Section:
                 {
                     **value_columns(value="d", digits=2),
                     **P,
-                    "p over attributes": lambda m: p_cell(m.details.get("p_attributes")),
+                    "p over attributes": lambda m: p_cell(
+                        m.details.get("p_attributes"), m.details.get("draws_attributes")
+                    ),
                     "One word left out": lambda m: ends(LEFT_OUT, m),
                     "Random halves": lambda m: ends(HALVES, m),
                     "Halves on the same side": same_side,

@@ -78,6 +78,7 @@ class VerdictTest:
     ideal: float = 0.0
     p_value: float | None = None
     p: float | None = None
+    draws: float | None = None
     family: int = 1
     outcome: str = "undecided"
     strong: bool = False
@@ -132,6 +133,7 @@ def verdict_test(tested: Tested, judgement: Judgement, topic: str = "") -> Verdi
         ideal=test.ideal or 0.0,
         p_value=test.deciding_p,
         p=judgement.p,
+        draws=judgement.draws,
         family=judgement.family,
         outcome=judgement.outcome,
         strong=judgement.strong,
@@ -175,6 +177,7 @@ class Number:
     low: float
     high: float
     p_value: float | None = None
+    draws: float | None = None
     ideal: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -392,6 +395,7 @@ def _numbers(subject: str, shown: Sequence[VerdictTest]) -> list[Number]:
             low=test.low,
             high=test.high,
             p_value=test.p,
+            draws=test.draws,
             ideal=test.ideal,
         )
         for test in shown

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.statistics.intervals import Floats, fisher_z, jackknife
+from evenhand.statistics.sequential import Seed, draw_until_clear
 
 RELIABLE = 0.5
 """Below this reliability of either score no correlation is corrected for it."""
@@ -56,12 +57,14 @@ class Coefficient:
 class Agreement:
     """How two scores of the same items agree.
 
-    `reliability` is that of the two scores; `corrected` is Pearson's r for both measured without
-    error, None where that cannot be estimated.
+    `draws` is the number of permutations behind the p-values, `reliability` that of the two
+    scores; `corrected` is Pearson's r for both measured without error, None where that cannot be
+    estimated.
     """
 
     n: int
     groups: int
+    draws: int
     pearson: Coefficient
     spearman: Coefficient
     reliability: tuple[float, float]
@@ -101,32 +104,40 @@ def agreement(
     free = len(x) - (len(set(own.tolist())) - 1)
     rng = np.random.default_rng(seed)
     resampled = _resampled(groups, resamples, rng)
-    permuted = _permuted(own, permutations, rng)
     residuals = _centred(x[None], own)[0], _centred(y[None], own)[0]
+    scales = {"pearson": residuals, "spearman": tuple(map(average_ranks, residuals))}
+    observed = {
+        kind: float(_rowwise(one[None], two[None])[0]) for kind, (one, two) in scales.items()
+    }
+
+    def count(size: int, _: Seed) -> Floats:
+        extreme = np.zeros(2)
+        for start in range(0, size, permutations):
+            permuted = _permuted(own, min(permutations, size - start), rng)
+            for k, (kind, (one, two)) in enumerate(scales.items()):
+                null = np.abs(_rowwise(np.broadcast_to(one, permuted.shape), two[permuted]))
+                extreme[k] += (null >= abs(observed[kind]) - 1e-12).sum()
+        return extreme
+
+    counted = draw_until_clear(count, permutations, seed)
     coefficients = {}
-    for kind in ("pearson", "spearman"):
-        one, two = (average_ranks(v) if kind == "spearman" else v for v in residuals)
-        r = float(_rowwise(one[None], two[None])[0])
+    for (kind, r), p_value in zip(observed.items(), counted.p_values.tolist(), strict=True):
         bootstrap = [_centred(v[resampled], own) for v in (x, y)]
         if kind == "spearman":
             bootstrap = [average_ranks(v) for v in bootstrap]
         replicates = _rowwise(*bootstrap)
         known = replicates[~np.isnan(replicates)]
         ends = np.quantile(known, [(1 - prob) / 2, (1 + prob) / 2]) if known.size else (-1.0, 1.0)
-        null = np.abs(_rowwise(np.broadcast_to(one, permuted.shape), two[permuted]))
         coefficients[kind] = Coefficient(
             value=r,
             fisher=fisher_z(r, free, prob, spearman=kind == "spearman"),
             bootstrap=(float(ends[0]), float(ends[1])),
-            p_value=(
-                math.nan
-                if math.isnan(r)
-                else float((1 + (null >= abs(r) - 1e-12).sum()) / (1 + len(permuted)))
-            ),
+            p_value=math.nan if math.isnan(r) else p_value,
         )
     return Agreement(
         n=len(x),
         groups=len(set(groups.tolist())),
+        draws=counted.draws,
         reliability=reliability,
         corrected=_corrected(coefficients["pearson"].value, reliability),
         **coefficients,
@@ -277,11 +288,14 @@ def average_ranks(x: Floats, axis: int = -1) -> Floats:
     ordered = np.take_along_axis(rows, order, axis=-1)
     new = np.ones(rows.shape, dtype=bool)
     new[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    starts = np.flatnonzero(new)
-    counts = np.diff(starts, append=rows.size)
-    shared = np.repeat(starts % max(rows.shape[-1], 1) + (counts + 1) / 2, counts)
     ranks = np.empty(rows.shape)
-    np.put_along_axis(ranks, order, shared.reshape(rows.shape), axis=-1)
+    if new.all():
+        ranks[:] = np.argsort(order, axis=-1) + 1
+    else:
+        starts = np.flatnonzero(new)
+        counts = np.diff(starts, append=rows.size)
+        shared = np.repeat(starts % max(rows.shape[-1], 1) + (counts + 1) / 2, counts)
+        np.put_along_axis(ranks, order, shared.reshape(rows.shape), axis=-1)
     ranks[np.isnan(rows).any(axis=-1)] = np.nan
     return np.moveaxis(ranks, -1, axis)
 

@@ -23,8 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InputError
+from evenhand.statistics.sequential import Seed, draw_until_clear
 
 Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "greater", "less")
 
 EXACT_LIMIT = 40
 """Up to so many words in both groups together every partition is counted."""
@@ -46,6 +48,11 @@ class PermutationTest:
     partitions: int
 
     @property
+    def details(self) -> dict[str, int]:
+        """What a result says of the random draws behind its p-value; nothing where it is exact."""
+        return {} if self.exact else {"draws": self.partitions}
+
+    @property
     def words(self) -> str:
         how = "all" if self.exact else "random"
         return f"permutation of words between the groups, {how} {self.partitions:,} partitions"
@@ -63,13 +70,14 @@ def two_sample(
     """Is the mean of x other than the mean of y, the labels being exchangeable?
 
     Two-sided means |difference| at least as large as seen. Monte Carlo draws partitions without
-    replacement within a draw and counts the observed one: (b + 1) / (m + 1).
+    replacement within a draw and counts the observed one: (b + 1) / (m + 1). There are
+    `permutations` of them, and more where it is not clear on which side of a level p lies.
 
     >>> two_sample([3.0, 4.0], [1.0, 2.0])
     PermutationTest(p_value=0.333..., p_greater=0.166..., p_less=1.0, exact=True, partitions=6)
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if alternative not in ("two-sided", "greater", "less"):
+    if alternative not in ALTERNATIVES:
         raise InputError(f"alternative: expected two-sided, greater or less, got {alternative!r}")
     if not x.size or not y.size:
         raise InputError(f"a permutation test needs words on both sides, got {x.size} and {y.size}")
@@ -85,12 +93,17 @@ def two_sample(
     exact = n <= EXACT_LIMIT if exact is None else exact
     if exact:
         counts, partitions = _count_all(scores, first, bounds), math.comb(n, first)
-        shares = {side: count / partitions for side, count in counts.items()}
+        shares = dict(zip(ALTERNATIVES, (count / partitions for count in counts), strict=True))
     else:
-        partitions = permutations
-        counts = _count_random(scores, first, bounds, permutations, seed)
-        shares = {side: (count + 1) / (partitions + 1) for side, count in counts.items()}
-    shares["two-sided"] = shares["extreme"]
+        decides = ALTERNATIVES.index(alternative)
+        counted = draw_until_clear(
+            lambda size, batch: _count_random(scores, first, bounds, size, batch),
+            permutations,
+            seed,
+            deciding=lambda counts: counts[decides],
+        )
+        partitions = counted.draws
+        shares = dict(zip(ALTERNATIVES, counted.p_values.tolist(), strict=True))
     return PermutationTest(
         p_value=shares[alternative],
         p_greater=shares["greater"],
@@ -108,10 +121,11 @@ def _fixed_point(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.rint(np.ldexp(scores, bits - math.frexp(largest)[1])).astype(np.int64)
 
 
-def _count_all(scores: NDArray[np.int64], first: int, bounds: dict[str, int]) -> dict[str, int]:
+def _count_all(scores: NDArray[np.int64], first: int, bounds: dict[str, int]) -> list[int]:
+    """How many of all partitions are extreme, by alternative."""
     half = scores.size // 2
     left, right = _sums_by_size(scores[:half]), _sums_by_size(scores[half:])
-    counts = dict.fromkeys(("extreme", "greater", "less"), 0)
+    counts = dict.fromkeys(ALTERNATIVES, 0)
     for size, sums in enumerate(left):
         rest = first - size
         if not 0 <= rest < len(right):
@@ -128,10 +142,10 @@ def _count_all(scores: NDArray[np.int64], first: int, bounds: dict[str, int]) ->
         counts["greater"] += at_least[bounds["greater"]]
         counts["less"] += at_most[bounds["less"]]
         if bounds["lower"] >= bounds["upper"]:
-            counts["extreme"] += sums.size * other.size
+            counts["two-sided"] += sums.size * other.size
         else:
-            counts["extreme"] += at_least[bounds["upper"]] + at_most[bounds["lower"]]
-    return counts
+            counts["two-sided"] += at_least[bounds["upper"]] + at_most[bounds["lower"]]
+    return list(counts.values())
 
 
 def _sums_by_size(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -151,22 +165,23 @@ def _sums_by_size(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def _count_random(
-    scores: NDArray[np.int64], first: int, bounds: dict[str, int], draws: int, seed: int
-) -> dict[str, int]:
-    counts = dict.fromkeys(("extreme", "greater", "less"), 0)
+    scores: NDArray[np.int64], first: int, bounds: dict[str, int], draws: int, seed: Seed
+) -> list[int]:
+    """How many of some random partitions are extreme, by alternative."""
+    counts = dict.fromkeys(ALTERNATIVES, 0)
     # in float64 the sums of either half are exact, and a matrix product does them
     halves = np.stack([scores >> 26, scores & ((1 << 26) - 1)], axis=1).astype(float)
     for chosen in _partitions(scores.size, first, draws, seed):
         upper, lower = (chosen.astype(float) @ halves).T.astype(np.int64)
         sums = (upper << 26) + lower
         extreme = (sums >= bounds["upper"]) | (sums <= bounds["lower"])
-        counts["extreme"] += int(extreme.sum())
+        counts["two-sided"] += int(extreme.sum())
         counts["greater"] += int((sums >= bounds["greater"]).sum())
         counts["less"] += int((sums <= bounds["less"]).sum())
-    return counts
+    return list(counts.values())
 
 
-def _partitions(n: int, first: int, draws: int, seed: int) -> Iterable[NDArray[np.bool_]]:
+def _partitions(n: int, first: int, draws: int, seed: Seed) -> Iterable[NDArray[np.bool_]]:
     """Random partitions of n words, in chunks (draws, n): which words are in the first group.
 
     Tests of lists of the same sizes have the same partitions, so the last ones are cached.
@@ -176,11 +191,11 @@ def _partitions(n: int, first: int, draws: int, seed: int) -> Iterable[NDArray[n
 
 
 @lru_cache(maxsize=2)
-def _draw_cached(n: int, first: int, draws: int, seed: int) -> tuple[NDArray[np.bool_], ...]:
+def _draw_cached(n: int, first: int, draws: int, seed: Seed) -> tuple[NDArray[np.bool_], ...]:
     return tuple(_draw(n, first, draws, seed))
 
 
-def _draw(n: int, first: int, draws: int, seed: int) -> Iterator[NDArray[np.bool_]]:
+def _draw(n: int, first: int, draws: int, seed: Seed) -> Iterator[NDArray[np.bool_]]:
     rng = np.random.default_rng(seed)
     step = max(1, _CHUNK // n)
     for start in range(0, draws, step):

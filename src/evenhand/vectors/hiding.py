@@ -20,9 +20,10 @@ from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Declaration, Run, compare
 from evenhand.results import Comparison, Items, Measurement
 from evenhand.statistics.intervals import Floats, fisher_z, wilson
+from evenhand.statistics.sequential import Counted, Seed, draw_until_clear
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
 from evenhand.vectors.debias.subspace import unit_rows
-from evenhand.vectors.probes import items_of
+from evenhand.vectors.probes import Outcome, items_of
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.utility import nearest
 from evenhand.vectors.vocabulary import Groups
@@ -128,20 +129,24 @@ def cluster_purity(
     np.add.at(table, (known.labels, clusters), 1)
     partner = _matching(table)
     hits = partner[known.labels] == clusters
-    chance, p_value, test = _chance(known.labels, clusters, k, int(hits.sum()), run.seed)
+    chance, test = _chance(known.labels, clusters, k, int(hits.sum()), run.seed)
     return CLUSTERS.result(
         run,
         query or _name(groups),
         wilson(int(hits.sum()), hits.size, run.prob),
         subject=v.name,
-        p_value=p_value,
-        test=test,
+        p_value=test.p_value,
+        test=test.text,
         n=hits.size,
         ideal=chance,
         interval="Wilson over the words, the clusters taken as given",
         left_out=known.missing,
         items=_items(known, hits.astype(float), kmeans=clusters.tolist()),
-        details={"clusters": k, "cluster_sizes": np.bincount(clusters, minlength=k).tolist()},
+        details={
+            "clusters": k,
+            "cluster_sizes": np.bincount(clusters, minlength=k).tolist(),
+            **test.details,
+        },
     )
 
 
@@ -267,18 +272,19 @@ def neighbour_bias(
     value, without = _correlation(x, shares)
     defined = math.isfinite(value)
     low, high = fisher_z(value, x.size, run.prob) if defined else (-1.0, 1.0)
+    test = _permutation_test(x, shares, run.seed) if defined else None
     return NEIGHBOURS.result(
         run,
         query or "probe words",
         (value, low, high),
         subject=v.name,
-        p_value=_permutation_p(x, shares, run.seed) if defined else None,
-        test=f"{_DRAWS:,} permutations of the probe words' bias, two-sided" if defined else "",
+        p_value=test.p_value if test else None,
+        test=f"{test.draws:,} permutations of the probe words' bias, two-sided" if test else "",
         n=x.size,
         interval="Fisher z over the probe words",
         items=Items({"word": own.words, "score": shares, "bias": x, "without": without}),
         left_out=tuple(word for word in words if word not in own.words),
-        details={"neighbours": neighbours},
+        details={"neighbours": neighbours, **(test.details if test else {})},
     )
 
 
@@ -391,7 +397,7 @@ def _matching(table: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _chance(
     labels: NDArray[np.intp], clusters: NDArray[np.intp], k: int, hits: int, seed: int
-) -> tuple[float, float, str]:
+) -> tuple[float, Outcome]:
     """Mean agreement and the chance of `hits` or more, over permutations of the labels."""
     n = labels.size
     if k == 2:
@@ -403,14 +409,21 @@ def _chance(
         agree = np.maximum(agree, n - agree)
         mass = hypergeom(n, first, size).pmf(both)
         p_value = min(1.0, float(mass[agree >= hits].sum()))
-        return float(mass @ agree) / n, p_value, "exact permutation of the words' groups"
-    rng = np.random.default_rng(seed)
-    agreed = np.empty(_DRAWS)
-    for draw in range(_DRAWS):
-        table = np.bincount(rng.permutation(labels) * k + clusters, minlength=k * k).reshape(k, k)
-        agreed[draw] = table[np.arange(k), _matching(table)].sum()
-    p_value = (1 + int((agreed >= hits).sum())) / (1 + _DRAWS)
-    return float(agreed.mean()) / n, p_value, f"{_DRAWS:,} permutations of the words' groups"
+        test = Outcome(p_value, "exact permutation of the words' groups")
+        return float(mass @ agree) / n, test
+    agreed: list[int] = []
+
+    def count(size: int, seed: Seed) -> int:
+        rng = np.random.default_rng(seed)
+        for _ in range(size):
+            pairs = rng.permutation(labels) * k + clusters
+            table = np.bincount(pairs, minlength=k * k).reshape(k, k)
+            agreed.append(int(table[np.arange(k), _matching(table)].sum()))
+        return sum(each >= hits for each in agreed[-size:])
+
+    counted = draw_until_clear(count, _DRAWS, seed)
+    text = f"{counted.draws:,} permutations of the words' groups"
+    return float(np.mean(agreed)) / n, Outcome(counted.p_value, text, counted.details)
 
 
 def _correlation(x: Floats, y: Floats) -> tuple[float, Floats]:
@@ -424,10 +437,13 @@ def _correlation(x: Floats, y: Floats) -> tuple[float, Floats]:
     return float(value), np.asarray(without)
 
 
-def _permutation_p(x: Floats, y: Floats, seed: int) -> float:
-    """The share of permutations with a correlation as far from 0, the observed one counted."""
-    rng = np.random.default_rng(seed)
+def _permutation_test(x: Floats, y: Floats, seed: int) -> Counted:
+    """How many permutations have a correlation as far from 0."""
     x, y = x - x.mean(), y - y.mean()
-    drawn = np.array([rng.permutation(x) @ y for _ in range(_DRAWS)])
-    reached = np.abs(drawn) >= abs(x @ y) * (1 - 1e-12)
-    return (1 + int(reached.sum())) / (1 + _DRAWS)
+
+    def count(size: int, seed: Seed) -> int:
+        rng = np.random.default_rng(seed)
+        drawn = np.array([rng.permutation(x) @ y for _ in range(size)])
+        return int((np.abs(drawn) >= abs(x @ y) * (1 - 1e-12)).sum())
+
+    return draw_until_clear(count, _DRAWS, seed)

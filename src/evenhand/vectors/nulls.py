@@ -19,6 +19,7 @@ from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Run
 from evenhand.results import Items, Measurement, Worse
 from evenhand.statistics.intervals import Floats, t_mean
+from evenhand.statistics.sequential import Seed, draw_until_clear
 from evenhand.vectors.store import Vectors
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _BLOCK = 512
 """So many words are scored at once: their vectors stay in the processor's cache."""
 _CHUNK = 2**16
 """So many scores of draws are reduced at once, for the same reason."""
-_CACHED = 16
+_CACHED, _CACHED_WORDS = 16, 2**18
 _DRAWS: WeakKeyDictionary[Vectors, dict[tuple[Any, ...], tuple[Rows, Rows]]] = WeakKeyDictionary()
 """The last draws of random words from each vectors."""
 _CANDIDATES = 200
@@ -50,18 +51,14 @@ class Null:
     @property
     def p_value(self) -> float:
         """The share of draws at least as bad, the observed set counted in; `away`: two-sided."""
-        if not (np.isfinite(self.values).all() and math.isfinite(self.value)):
-            raise InputError("a null needs finite values: the measure is undefined on some words")
-        above = (1 + int((self.values >= self.value).sum())) / (1 + self.values.size)
-        below = (1 + int((self.values <= self.value).sum())) / (1 + self.values.size)
-        if self.worse == "away":
-            return min(1.0, 2 * min(above, below))
-        return above if self.worse == "higher" else below
+        extreme = _as_bad(_extremes(self.values, self.value), self.worse)
+        return min(1.0, _factor(self.worse) * (1 + extreme) / (1 + self.values.size))
 
     def details(self) -> dict[str, Any]:
         levels = (0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99)
         quantiles = np.quantile(self.values, levels).tolist()
         return {
+            "draws": self.values.size // _factor(self.worse),
             "null_draws": self.values.size,
             "null_mean": float(self.values.mean()),
             "null_median": quantiles[4],
@@ -73,12 +70,30 @@ class Null:
         }
 
 
+def _extremes(values: Floats, value: float) -> NDArray[np.int64]:
+    """How many values are at least and at most the one observed."""
+    if not (np.isfinite(values).all() and math.isfinite(value)):
+        raise InputError("a null needs finite values: the measure is undefined on some words")
+    return np.array([(values >= value).sum(), (values <= value).sum()])
+
+
+def _as_bad(extremes: NDArray[np.int64], worse: Worse) -> int:
+    """Of both numbers the one that decides."""
+    above, below = int(extremes[0]), int(extremes[1])
+    return min(above, below) if worse == "away" else above if worse == "higher" else below
+
+
+def _factor(worse: Worse) -> int:
+    """The multiple of a share of draws that the p-value is."""
+    return 2 if worse == "away" else 1
+
+
 def matched_rows(
     v: Vectors,
     rows: NDArray[np.intp],
     draws: int,
     *,
-    seed: int,
+    seed: int | Seed,
     exclude: Sequence[int] | NDArray[np.intp] = (),
 ) -> NDArray[np.intp]:
     """`draws` × len(rows) random rows, each within a factor 1.5 of its word's frequency rank.
@@ -102,25 +117,32 @@ def matched_rows(
     centred = np.clip((starts + stops - reach) // 2, 0, allowed.size - reach)
     starts = np.where(stops - starts < reach, centred, starts)
     rng = np.random.default_rng(seed)
-    drawn = allowed[starts + rng.integers(0, widths, size=(draws, len(rows)))]
-    again = _repeated(drawn)
-    while again.any():
-        first = np.broadcast_to(starts, drawn.shape)[again]
-        drawn[again] = allowed[first + rng.integers(0, np.broadcast_to(widths, drawn.shape)[again])]
-        again = _repeated(drawn)
+    shape = draws, len(rows)
+    if isinstance(seed, tuple) and seed[1]:  # faster than integers with limits of their own
+        picks = (rng.random(shape) * widths).astype(np.intp)
+    else:
+        picks = rng.integers(0, widths, size=shape)
+    drawn = allowed[starts + picks]
+    again, slots = _repeated(drawn)
+    while again.size:
+        drawn[again, slots] = allowed[starts[slots] + rng.integers(0, widths[slots])]
+        redrawn = np.unique(again)
+        again, slots = _repeated(drawn[redrawn])
+        again = redrawn[again]
     return np.asarray(drawn)
 
 
-def _repeated(drawn: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Where a row of the array has a value for the second time."""
-    result = np.zeros(drawn.shape, dtype=bool)
+def _repeated(drawn: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows and columns of the array where a row has a value for the second time."""
     ordered = np.sort(drawn, axis=1)
     rows = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
     order = np.argsort(drawn[rows], axis=1, kind="stable")
     same = np.zeros(order.shape, dtype=bool)
     same[:, 1:] = ordered[rows, 1:] == ordered[rows, :-1]
-    result[rows[:, None], order] = same
-    return result
+    result = np.zeros(order.shape, dtype=bool)
+    np.put_along_axis(result, order, same, axis=1)
+    again, slots = np.nonzero(result)
+    return rows[again], slots
 
 
 def null_distribution(
@@ -135,28 +157,41 @@ def null_distribution(
     seed: int,
     exclude: Sequence[int] | NDArray[np.intp] = (),
 ) -> Null:
-    """The statistic's value on `draws` frequency-matched replacements of the probe words.
+    """The statistic's value on frequency-matched replacements of the probe words.
 
-    Every drawn word is scored once, whatever the number of draws it occurs in.
+    There are `draws` of them, and more where it is not clear on which side of a level the p-value
+    lies. Every drawn word is scored once, whatever the number of draws it occurs in.
     """
-    distinct, positions = _replacements(v, rows, draws, seed, np.unique(exclude).astype(np.intp))
-    blocks = [
-        statistic.scores(v.raw(distinct[start : start + _BLOCK]))
-        for start in range(0, distinct.size, _BLOCK)
-    ]
-    scores = np.concatenate(blocks)
+    excluded = np.unique(exclude).astype(np.intp)
+    scored = np.zeros(len(v), dtype=bool)
+    scores = np.empty((len(v), statistic.scores(v.raw(rows[:1])).shape[1]))
     step = max(1, _CHUNK // (scores.shape[1] * rows.size))
-    values = [
-        statistic.value(np.take(scores, positions[start : start + step], axis=0), labels)
-        for start in range(0, draws, step)
-    ]
+    values: list[Floats] = []
+
+    def count(size: int, seed: Seed) -> NDArray[np.int64]:
+        distinct, drawn = _replacements(v, rows, size, seed, excluded)
+        new = distinct[~scored[distinct]]
+        scored[new] = True
+        for start in range(0, new.size, _BLOCK):
+            block = new[start : start + _BLOCK]
+            scores[block] = statistic.scores(v.raw(block))
+        batch = [
+            statistic.value(np.take(scores, drawn[start : start + step], axis=0), labels)
+            for start in range(0, size, step)
+        ]
+        values.extend(batch)
+        return _extremes(np.concatenate(batch), value)
+
+    draw_until_clear(
+        count, draws, seed, factor=_factor(worse), deciding=lambda counts: _as_bad(counts, worse)
+    )
     return Null(values=np.concatenate(values), value=value, worse=worse)
 
 
 def _replacements(
-    v: Vectors, rows: Rows, draws: int, seed: int, exclude: Rows
+    v: Vectors, rows: Rows, draws: int, seed: Seed, exclude: Rows
 ) -> tuple[Rows, Rows]:
-    """The rows of all drawn words, and which of them are in each draw (draws, len(rows)).
+    """The rows of all drawn words, and those of each draw (draws, len(rows)).
 
     Several metrics ask about the same words, so the last draws are cached.
     """
@@ -166,10 +201,9 @@ def _replacements(
         drawn = matched_rows(v, rows, draws, seed=seed, exclude=exclude)
         mask = np.zeros(len(v), dtype=bool)
         mask[drawn] = True
-        distinct = np.flatnonzero(mask)
-        numbers = np.empty(len(v), dtype=np.intp)
-        numbers[distinct] = np.arange(distinct.size)
-        cache[key] = distinct, numbers[drawn]
+        if drawn.size > _CACHED_WORDS:
+            return np.flatnonzero(mask), drawn
+        cache[key] = np.flatnonzero(mask), drawn
         if len(cache) > _CACHED:
             del cache[next(iter(cache))]
     return cache[key]

@@ -95,13 +95,14 @@ class WordMetric:
     permutations: int = option(
         100_000,
         minimum=0,
-        help="Random permutations where not all can be counted; 0: no permutation test.",
+        help="Random permutations where not all can be counted, and more where p is near a level; "
+        "0: no permutation test.",
     )
     null: int = option(
         1000,
         minimum=0,
         help="Draws of random words of similar frequency, for metrics without a test of their "
-        "own; 0: none.",
+        "own, and more where p is near a level; 0: none.",
     )
     extended: bool = option(
         False, help="Topics: add our own stereotype words to the published ones."
@@ -227,7 +228,10 @@ class WordMetric:
                 seed=run.seed,
                 exclude=fixed,
             )
-            text = f"{self.null:,} draws of random words of similar frequency for the probe words"
+            text = (
+                f"{null.values.size:,} draws of random words of similar frequency for the probe "
+                "words"
+            )
             test = Outcome(null.p_value, text, null.details())
         test = test or Outcome(None, "")
         single = scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)

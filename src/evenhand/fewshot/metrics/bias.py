@@ -56,6 +56,7 @@ from evenhand.judging import place
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
+from evenhand.statistics.sequential import Seed, draw_until_clear
 
 __all__ = ["LABELS", "MEASURES", "Bias", "bias"]
 
@@ -180,7 +181,7 @@ class Bias:
         tallies = Tallies.of(subject)
         counts = both.counts()
         values = both.original.replicates(formulas(both.strata), counts)
-        null = null_values(both, self.permutations, run.seed)
+        null = null_values(both, self.permutations, run.seed, values)
         texts = len(np.unique(both.original.rows[both.used]))
         parts = {
             name: replace(
@@ -215,7 +216,7 @@ class Bias:
                 **tallies.record(subject),
                 "margin": self.margin,
                 "verdict": verdict,
-                "permutations": self.permutations,
+                "permutations": len(null),
                 "left_out": both.left_out,
             },
             parts=(
@@ -242,11 +243,14 @@ class Bias:
                 continue
             label = DECIDING[part.query]
             margin, p_value = part.details["null_high"], part.details["null_p"]
+            details = {**part.details, "draws": part.details.get("permutations")}
             if p_value is not None and not (math.isnan(part.value) or math.isnan(p_value)):
                 ends = {"low": part.value - margin, "high": part.value + margin}
                 tests.append(
                     Evidence(
-                        measurement=replace(part, query=network, p_value=p_value, **ends),
+                        measurement=replace(
+                            part, query=network, p_value=p_value, details=details, **ends
+                        ),
                         label=f"{label}, {network}",
                         quantity=f"the {label.lower()} with {network}",
                         general=part,
@@ -418,8 +422,14 @@ def formulas(strata: Ints) -> Statistic:
     return values
 
 
-def null_values(both: Counterfactuals, permutations: int, seed: int) -> Floats:
-    """The `VALUES` under each of many permutations, (permutations, 13)."""
+def null_values(
+    both: Counterfactuals, permutations: int, seed: int, observed: Replicates | None = None
+) -> Floats:
+    """The `VALUES` under each of many permutations, (permutations, 13).
+
+    With the values observed, there are more where it is not clear on which side of a level the
+    share of permutations lies that give values as large.
+    """
     answers, used = both.original, both.used
     n = len(answers.tested)
     _, text = np.unique(answers.rows[used], return_inverse=True)
@@ -441,19 +451,30 @@ def null_values(both: Counterfactuals, permutations: int, seed: int) -> Floats:
     flips = np.concatenate([association[None], gap]).transpose(1, 0, 2).reshape(texts, 3 * n)
     flips = flips[np.any(flips != 0, axis=1)]
 
-    rng = np.random.default_rng(seed)
     step = max(1, CHUNK // max(1, len(flips)))
-    values = []
-    for first in range(0, permutations, step):
-        count = min(step, permutations - first)
-        signs = 2.0 * rng.integers(0, 2, (count, len(flips))) - 1
-        moved = (signs @ flips).reshape(count, 3, n)
-        sums = np.empty((count, n, 6))
-        sums[..., 0], sums[..., 1] = queries, moved[:, 0]
-        for part in range(2):  # correct, predicted
-            sums[..., 2 + part] = half[part] + moved[:, 1 + part]
-            sums[..., 4 + part] = half[part] - moved[:, 1 + part]
-        values.append(formulas(both.strata)(sums))
+    tested = [VALUES.index(key) for key in (*MEASURES.values(), *ORIGINALS.values())]
+    least = np.inf if observed is None else np.abs(observed.value[tested]) - 1e-12
+    values: list[Floats] = []
+
+    def count(size: int, seed: Seed) -> Ints:
+        rng, extreme = np.random.default_rng(seed), np.zeros(len(tested), dtype=np.int64)
+        for first in range(0, size, step):
+            number = min(step, size - first)
+            signs = 2.0 * rng.integers(0, 2, (number, len(flips))) - 1
+            moved = (signs @ flips).reshape(number, 3, n)
+            sums = np.empty((number, n, 6))
+            sums[..., 0], sums[..., 1] = queries, moved[:, 0]
+            for part in range(2):  # correct, predicted
+                sums[..., 2 + part] = half[part] + moved[:, 1 + part]
+                sums[..., 4 + part] = half[part] - moved[:, 1 + part]
+            values.append(formulas(both.strata)(sums))
+            extreme += (np.abs(values[-1][:, tested]) >= least).sum(axis=0)
+        return extreme
+
+    if observed is None:
+        count(permutations, (seed, 0))
+    else:
+        draw_until_clear(count, permutations, seed)
     return np.concatenate(values)
 
 
@@ -505,6 +526,7 @@ def read_originals(
                 "null_mean": float(drawn.mean()),
                 "null_high": float(np.quantile(drawn, run.prob)),
                 "null_p": (1 + as_large) / (1 + len(drawn)) if known else math.nan,
+                "permutations": len(drawn),
             }
         parts.append(
             Bias.declaration.result(
@@ -551,6 +573,7 @@ def _null_details(
         "null_mean": float(size.mean()),
         "null_high": float(np.quantile(size, part.prob)),
         "null_p": (1 + as_large) / (1 + len(drawn)) if known else math.nan,
+        "permutations": len(drawn),
         "corrected": math.copysign(corrected, value if name == "association" else 1.0),
     }
     numbers = dict(zip(VALUES, values.value.tolist(), strict=True))

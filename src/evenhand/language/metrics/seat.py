@@ -211,6 +211,7 @@ class Seat:
                 "random_model": 0.0,
                 "random_significant": 0,
                 **_null(mean, labels, run),
+                **test.details,
             },
             notes=self.declaration.caveats,
         )

@@ -27,12 +27,15 @@ from evenhand.masked.scoring import top_k
 from evenhand.masked.words import cloze
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, t_mean
+from evenhand.statistics.sequential import Seed, draw_until_clear
 from evenhand.text.tables import Source, lines_of, name_of
 
 __all__ = ["TEMPLATES", "Disco", "disco"]
 
 NAME = "[NAME]"
 GENDERS = ("female", "male")
+CHUNK = 500
+"""Names are permuted so many times at once."""
 
 TEMPLATES = (
     "[NAME] found work as a [MASK].",
@@ -154,13 +157,17 @@ class Disco:
         significant = p < self.alpha / tests
         counts = np.bincount(owner[significant], minlength=len(templates)).astype(float)
         value, low, high = mean_count(counts, run.prob)
-        rng = np.random.default_rng(run.seed)
-        null = np.array(
-            [
-                (chi_square_p(table, rng.permutation(female)) < self.alpha / tests).sum()
-                for _ in range(self.permutations)
-            ]
-        ) / len(templates)
+        null: list[int] = []
+
+        def count(size: int, seed: Seed) -> int:
+            rng = np.random.default_rng(seed)
+            for start in range(0, size, CHUNK):
+                permuted = [rng.permutation(female) for _ in range(min(CHUNK, size - start))]
+                below = chi_square_p(table, np.array(permuted)) < self.alpha / tests
+                null.extend(below.sum(axis=1).tolist())
+            return sum(each >= significant.sum() for each in null[-size:])
+
+        counted = draw_until_clear(count, self.permutations, run.seed)
         words = [str(model.tokenizer.decode([token])).strip() for token in tokens]
         items = {
             "template": [templates[t] for t in owners],
@@ -176,8 +183,8 @@ class Disco:
             "built-in templates" if built_in else "templates",
             (value, low, high),
             subject=model.name,
-            p_value=float((1 + (null >= value - 1e-12).sum()) / (1 + self.permutations)),
-            test=f"{self.permutations:,} permutations of the names between the genders",
+            p_value=counted.p_value,
+            test=f"{counted.draws:,} permutations of the names between the genders",
             n=len(templates),
             interval="Student's, over templates (exact Poisson where all have the same count); the "
             "names are held fixed",
@@ -188,7 +195,8 @@ class Disco:
                 "alpha": self.alpha,
                 "tests": tests,
                 "significant": int(significant.sum()),
-                "null_mean": float(null.mean()),
+                "null_mean": float(np.mean(null)) / len(templates),
+                **counted.details,
                 "templates": dict(zip(templates, counts.tolist(), strict=True)),
             },
             notes=self.declaration.caveats,
@@ -302,7 +310,8 @@ def chi_square_p(table: NDArray[Any], group: NDArray[np.bool_]) -> Floats:
     r"""The p-value of Pearson's $\chi^2$ test, one degree of freedom, for each row of a table.
 
     A row says of each name whether it has the fill; `group` splits the names in two. A row that
-    is the same for all names has p = 1.
+    is the same for all names has p = 1. With several groups (groups, names) the result has a row
+    for each.
 
     >>> row = np.array([[1] * 8 + [0] * 2 + [1] * 2 + [0] * 8], dtype=bool)
     >>> chi_square_p(row, np.arange(20) < 10).round(4).tolist()
@@ -311,12 +320,11 @@ def chi_square_p(table: NDArray[Any], group: NDArray[np.bool_]) -> Floats:
     from scipy.special import chdtrc
 
     present = np.asarray(table, dtype=float)
-    sizes = float(group.sum()), float((~group).sum())
-    n = sum(sizes)
-    counts = present[:, group].sum(axis=1), present[:, ~group].sum(axis=1)
-    total = counts[0] + counts[1]
-    product = sizes[0] * sizes[1] * total * (n - total)
-    cross = counts[0] * (sizes[1] - counts[1]) - counts[1] * (sizes[0] - counts[0])
+    n, total = group.shape[-1], present.sum(axis=1)
+    size = group.sum(axis=-1, keepdims=True, dtype=float)
+    count = group.astype(float) @ present.T
+    product = size * (n - size) * total * (n - total)
+    cross = count * (n - size - (total - count)) - (total - count) * (size - count)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(product > 0, n * cross**2 / product, 0.0)
     return np.asarray(chdtrc(1, statistic))

@@ -42,6 +42,7 @@ from evenhand.results import Comparison, Items, Measurement, Measurements
 from evenhand.statistics.association import association, effect
 from evenhand.statistics.correlation import Agreement, Coefficient, agreement
 from evenhand.statistics.intervals import Floats, effect_size
+from evenhand.statistics.sequential import Seed, draw_until_clear
 from evenhand.statistics.tests import Alternative, two_sample
 
 if TYPE_CHECKING:
@@ -461,6 +462,7 @@ def _effect(
     x, y = scores[side == 0], scores[side == 1]
     test = two_sample(x, y, alternative=alternative, permutations=permutations, seed=run.seed)
     direction = words[side == 0].mean(axis=0) - words[side == 1].mean(axis=0)
+    p, draws = _test_attributes(one @ direction, two @ direction, permutations, run.seed)
     cosines = words @ words.T
     n = len(words)
     names = list(space.lists.sets[name].targets)
@@ -489,27 +491,38 @@ def _effect(
                 f"mean {label}": float(part.mean())
                 for label, part in zip(names, (x, y), strict=True)
             },
-            "p_attributes": _p_attributes(one @ direction, two @ direction, permutations, run.seed),
+            "p_attributes": p,
+            **({"draws_attributes": draws} if draws else {}),
             "exact": test.exact,
             "partitions": test.partitions,
+            **test.details,
             "mean_cosine": float((cosines.sum() - n) / (n * (n - 1))),
         },
     )
 
 
-def _p_attributes(one: Floats, two: Floats, permutations: int, seed: int) -> float:
-    """Two-sided: the two attributes of each pair are exchanged, or any if they are not paired."""
+def _test_attributes(
+    one: Floats, two: Floats, permutations: int, seed: int
+) -> tuple[float, int | None]:
+    """The two-sided p-value, and the number of random draws behind it.
+
+    The two attributes of each pair are exchanged, or any if they are not paired.
+    """
     if len(one) != len(two):
-        return two_sample(one, two, permutations=permutations, seed=seed).p_value
+        test = two_sample(one, two, permutations=permutations, seed=seed)
+        return test.p_value, test.details.get("draws")
     differences = one - two
     if len(differences) <= MAX_EXCHANGES:
         flips = np.arange(1 << len(differences))[:, None] >> np.arange(len(differences)) & 1
         sums = np.abs((1 - 2 * flips) @ differences)
-        return float((sums >= sums[0] * (1 - 1e-12)).mean())
-    rng = np.random.default_rng(seed)
-    signs = rng.choice([-1.0, 1.0], size=(permutations, len(differences)))
-    extreme = np.abs(signs @ differences) >= abs(differences.sum()) * (1 - 1e-12)
-    return (int(extreme.sum()) + 1) / (permutations + 1)
+        return float((sums >= sums[0] * (1 - 1e-12)).mean()), None
+
+    def count(size: int, seed: Seed) -> int:
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(size, len(differences)))
+        return int((np.abs(signs @ differences) >= abs(differences.sum()) * (1 - 1e-12)).sum())
+
+    counted = draw_until_clear(count, permutations, seed)
+    return counted.p_value, counted.draws
 
 
 def _without_each(scores: Floats, side: NDArray[np.int64]) -> list[float]:
@@ -619,7 +632,7 @@ def _agreement_part(name: str, found: Agreement, source: str, run: Run) -> Measu
     pearson, spearman = (
         replace(
             correlation_measurement(query, by, each.interval, each.p_value, found.n, source, run),
-            details=_ends(each),
+            details={**_ends(each), "draws": found.draws},
         )
         for query, by, each in (
             (name, "phrases", found.pearson),

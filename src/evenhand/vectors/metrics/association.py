@@ -15,6 +15,7 @@ from evenhand.instruments import READABLE, Evidence, Exhibit, Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, two_way_jackknife
+from evenhand.statistics.sequential import Counted, Seed, draw_until_clear
 from evenhand.statistics.sizes import spread_within
 from evenhand.vectors.distances import DistanceTable, distance_table
 from evenhand.vectors.probes import Labels, WordMetric
@@ -131,10 +132,12 @@ class Association(WordMetric):
             *_items("protected", table.protected, table.protected_class, y, own, by_word),
         ]
         p_value = p_less = None
-        test = ""
+        test, draws = "", dict[str, int]()
         if self.permutations:
-            p_value, p_less = _class_permutation(y, rows, labels, self.permutations, run.seed)
-            test = f"{self.permutations:,} permutations of the attributes' classes"
+            counted = _class_permutation(y, rows, labels, self.permutations, run.seed)
+            p_value, p_less = counted.p_values.tolist()
+            test = f"{counted.draws:,} permutations of the attributes' classes"
+            draws = counted.details
         connection, cells = table.connection(), table.distance
         return self.declaration.result(
             run,
@@ -149,6 +152,7 @@ class Association(WordMetric):
             left_out=table.left_out,
             details={
                 "p_less": p_less,
+                **draws,
                 "protected_words": len(table.protected),
                 **{
                     f"mean_{kind}": float(cells[connection == kind].mean())
@@ -262,8 +266,8 @@ def _without(y: Floats, rows: Labels, labels: Labels, *, axis: int) -> Floats:
 
 def _class_permutation(
     y: Floats, rows: Labels, labels: Labels, permutations: int, seed: int
-) -> tuple[float, float]:
-    """Two-sided and lower p for δ when the attributes' classes are shuffled.
+) -> Counted:
+    """Two-sided and lower test of δ when the attributes' classes are shuffled; the first decides.
 
     The design's sum of squares does not change under a shuffle, so only Σ [associated]·ỹ is
     needed, with ỹ the table centred both ways. Values that differ by rounding alone are equal: the
@@ -273,15 +277,17 @@ def _class_permutation(
     by_class = np.stack([centred[rows == c].sum(axis=0) for c in range(rows.max() + 1)])
     columns = np.arange(labels.size)
     observed = float(by_class[labels, columns].sum())
-    rng = np.random.default_rng(seed)
-    both = lower = 0
     step = max(1, _CHUNK // labels.size)
     slack = _ROUNDING * float(np.abs(y).sum())
-    for start in range(0, permutations, step):
-        shuffled = np.tile(labels, (min(step, permutations - start), 1))
-        rng.permuted(shuffled, axis=1, out=shuffled)
-        values = np.take(by_class, shuffled * labels.size + columns).sum(axis=1)
-        both += int((np.abs(values) >= abs(observed) - slack).sum())
-        lower += int((values <= observed + slack).sum())
-    total = permutations + 1
-    return (both + 1) / total, (lower + 1) / total
+
+    def count(size: int, seed: Seed) -> tuple[int, int]:
+        rng, both, lower = np.random.default_rng(seed), 0, 0
+        for start in range(0, size, step):
+            shuffled = np.tile(labels, (min(step, size - start), 1))
+            rng.permuted(shuffled, axis=1, out=shuffled)
+            values = np.take(by_class, shuffled * labels.size + columns).sum(axis=1)
+            both += int((np.abs(values) >= abs(observed) - slack).sum())
+            lower += int((values <= observed + slack).sum())
+        return both, lower
+
+    return draw_until_clear(count, permutations, seed, deciding=lambda counts: counts[0])

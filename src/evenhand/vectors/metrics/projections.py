@@ -124,7 +124,7 @@ class Projections(WordMetric):
         outcome = Outcome(None, "") if self.average else None  # random words have other names
         if self.permutations:
             test = two_sample(x, y, permutations=self.permutations, seed=run.seed)
-            outcome = Outcome(test.p_value, test.words, {"exact": test.exact})
+            outcome = Outcome(test.p_value, test.words, {"exact": test.exact, **test.details})
         return self.read(
             v,
             statistic,

@@ -164,8 +164,10 @@ class Weat(WordMetric):
                 "p_greater": targets.p_greater,
                 "p_less": targets.p_less,
                 "p_attributes": others.p_value,
+                **{f"{name}_attributes": number for name, number in others.details.items()},
                 "exact": targets.exact,
                 "partitions": targets.partitions,
+                **targets.details,
             },
         )
 

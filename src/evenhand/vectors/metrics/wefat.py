@@ -15,6 +15,7 @@ from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Measurement
 from evenhand.statistics.association import project
 from evenhand.statistics.intervals import Floats, fisher_z
+from evenhand.statistics.sequential import Counted, Seed, draw_until_clear
 from evenhand.vectors.probes import Material, MeanScore, Question, WordMetric, items_of, resolve
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import Groups, known, known_groups, refuse_shared
@@ -146,23 +147,19 @@ class Wefat(WordMetric):
         without = np.array([_pearson(scores[rest != i], truth[rest != i]) for i in rest])
         value = _pearson(scores, truth)
         low, high = fisher_z(value, len(scores), run.prob)
-        p_value = (
-            _permutation_p(scores, truth, self.permutations, run.seed)
-            if self.permutations
-            else None
-        )
+        test = _permutation_test(scores, truth, self.permutations, run.seed)
         return self.declaration.result(
             run,
             query,
             (value, low, high),
             subject=v.name,
-            p_value=p_value,
-            test=f"{self.permutations:,} random permutations of the facts" if p_value else "",
+            p_value=test.p_value if test else None,
+            test=f"{test.draws:,} random permutations of the facts" if test else "",
             n=len(scores),
             interval="Fisher z over the words, attribute words held fixed",
             items=items_of(probes, {"score": scores, "fact": truth, "without": without}),
             left_out=tuple(dict.fromkeys([*missing, *probes.missing])),
-            details={"mean_score": float(scores.mean())},
+            details={"mean_score": float(scores.mean()), **(test.details if test else {})},
         )
 
 
@@ -238,13 +235,19 @@ def _pearson(x: Floats, y: Floats) -> float:
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
-def _permutation_p(x: Floats, y: Floats, permutations: int, seed: int) -> float:
-    rng = np.random.default_rng(seed)
+def _permutation_test(x: Floats, y: Floats, permutations: int, seed: int) -> Counted | None:
+    if not permutations:
+        return None
     a, b = x - x.mean(), y - y.mean()
-    observed, extreme = abs(float(a @ b)), 0
+    observed = abs(float(a @ b)) * (1 - 1e-12)
     step = max(1, _CHUNK // x.size)
-    for start in range(0, permutations, step):
-        shuffled = np.tile(b, (min(step, permutations - start), 1))
-        rng.permuted(shuffled, axis=1, out=shuffled)
-        extreme += int((np.abs(shuffled @ a) >= observed * (1 - 1e-12)).sum())
-    return (extreme + 1) / (permutations + 1)
+
+    def count(size: int, seed: Seed) -> int:
+        rng, extreme = np.random.default_rng(seed), 0
+        for start in range(0, size, step):
+            shuffled = np.tile(b, (min(step, size - start), 1))
+            rng.permuted(shuffled, axis=1, out=shuffled)
+            extreme += int((np.abs(shuffled @ a) >= observed).sum())
+        return extreme
+
+    return draw_until_clear(count, permutations, seed)
