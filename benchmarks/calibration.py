@@ -75,12 +75,12 @@ class World:
 
 
 def row(command: str, world: World, worlds: int, seed: int) -> dict[str, Any]:
-    """Run the worlds; power has a quarter of them, and at least 50 or all."""
+    """Run the worlds; power has a quarter of them."""
     first = seed * 1_000_000
     outcomes = [world.draw(first + i, 0.0) for i in range(worlds)]
     alarms = sum(outcome.found for outcome in outcomes)
     limits = stats.binomtest(alarms, worlds).proportion_ci(method="exact")
-    few = max(worlds // 4, min(worlds, 50))
+    few = max(worlds // 4, min(worlds, 10))
     power = {
         name: float(np.mean([world.draw(first + i, d).found for i in range(few)]))
         if world.power
@@ -103,6 +103,7 @@ def row(command: str, world: World, worlds: int, seed: int) -> dict[str, Any]:
 
 
 def share(values: Iterable[bool | None]) -> float | None:
+    """The share of known values that are true."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
 
@@ -113,6 +114,7 @@ def says_found(measured: Sequence[Measurement]) -> bool:
 
 
 def holds(m: Measurement, truth: float) -> bool:
+    """Whether the interval has the truth inside."""
     return m.low <= truth <= m.high
 
 
@@ -187,6 +189,7 @@ class Words:
 
 @cache
 def unit_bias(protected: int, stereotypes: int) -> float:
+    """The bias whose median size in 30 worlds is d = 1."""
     words, bias, sizes = Words(protected, stereotypes), 0.3, []
     for seed in range(30):
         measured, _ = words.measure(seed, bias)
@@ -195,9 +198,8 @@ def unit_bias(protected: int, stereotypes: int) -> float:
 
 
 def first_words(lists: Mapping[str, Sequence[str]], sizes: Sequence[int]) -> dict[str, Any]:
-    return {
-        name: tuple(words[:n]) for (name, words), n in zip(lists.items(), sizes, strict=True)
-    }
+    """The first words of each list."""
+    return {name: tuple(words[:n]) for (name, words), n in zip(lists.items(), sizes, strict=True)}
 
 
 def vectors_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
@@ -311,7 +313,7 @@ def naive_contrast(jobs: Measurement, level: float) -> bool:
     """Welch's test of all sentences about men's against those about women's professions."""
     rows = list(jobs.items)
     sides = [
-        [item["association"] for item in rows if item["group"] == side]
+        [item["difference"] for item in rows if item["group"] == side]
         for side in ("male", "female")
     ]
     return bool(stats.ttest_ind(*sides, equal_var=False).pvalue < level)
@@ -319,6 +321,7 @@ def naive_contrast(jobs: Measurement, level: float) -> bool:
 
 @cache
 def design_of(shape: tuple[int, int, int]) -> Any:
+    """Sentences of so many templates, professions and pairs of persons."""
     from evenhand.lexicon.professions import PersonPair, Profession, Template, TemplateSet
     from evenhand.masked.designs import design
 
@@ -370,7 +373,7 @@ def preferences(
 def crows(clusters: int, each: int, icc: float, seed: int, d: float) -> Outcome:
     """CrowS-Pairs, clustered by writer."""
     from evenhand.language.metrics.crows import Crows
-    from evenhand.masked.pairs import Pair, _measurement
+    from evenhand.masked.pairs import _measurement
 
     of, x = preferences(np.random.default_rng(seed), clusters, each, icc, d)
     rows = [
@@ -391,7 +394,6 @@ def crows(clusters: int, each: int, icc: float, seed: int, d: float) -> Outcome:
     ]
     about = {"query": "pairs", "subject": "model", "method": "shared", "run": Run()}
     m = _measurement(rows, (), declaration=Crows.declaration, **about)
-    assert Pair
     naive = stats.binomtest(int((x > 0).sum()), x.size).pvalue < NOMINAL
     return Outcome(found=says_found([m]), covered=holds(m, 0.5), naive=bool(naive))
 
@@ -429,6 +431,7 @@ def bbq(clusters: int, each: int, icc: float, unknown: float, seed: int, d: floa
 
 @cache
 def questions_of(clusters: int, each: int) -> list[Any]:
+    """Questions of templates, each with an ambiguous and a clear context."""
     from evenhand.language.metrics.bbq import BbqQuestion
 
     return [
@@ -639,6 +642,7 @@ class Tables:
 
 
 def naive_cells(table: Any) -> bool:
+    """Welch's test of the distances to own and to other stereotypes."""
     cells = [table.distance[table.connection == kind] for kind in (0, 1)]
     return bool(stats.ttest_ind(*cells, equal_var=False).pvalue < NOMINAL)
 
@@ -658,8 +662,8 @@ def posterior_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
             for name, kind in kinds.items()
         ),
         *(
-            row("posterior fit", World(name=name, draw=kind.fit), min(worlds, 200), seed)
-            for name, kind in kinds.items()
+            row("posterior fit", World(name=name, draw=kind.fit), min(worlds, 400) // 4, seed)
+            for name, kind in list(kinds.items())[1::3]
         ),
     ]
 
@@ -668,45 +672,59 @@ def posterior_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
 
 
 def audit_of(seed: int, d: float) -> dict[str, bool]:
-    """Which subjects of an audit its judge finds biased, from measurements of each."""
+    """Which verdicts of an audit have evidence, from measurements of its subjects."""
     from evenhand.report.verdicts import judge
-    from evenhand.text.metrics.odds import Odds
+    from evenhand.text.metrics.odds import class_odds
 
-    del Odds
     rng = np.random.default_rng([seed, 7])
-    words = Words()
+    words, sentences = Words(), Sentences()
     topics = []
     for i in range(3):
         measured, _ = words.measure(3 * seed + i, d * words.unit())
-        topics.append([replace(m, query=f"topic {i} {m.query}") for m in measured])
+        topics.append([replace(m, query=f"topic {i}") for m in measured])
     found = {
         f"vectors, topic {i}": judge(
-            "vectors", own, others=[m for j, ms in enumerate(topics) if j != i for m in ms]
+            "vectors", own, others=[m for other in topics if other is not own for m in other]
         ).found
         for i, own in enumerate(topics)
     }
-    few = Sentences()
-    model = [few.pronouns(rng, d), few.jobs(rng, d, False)]
-    found["model"] = judge("model", model).found
-    found["classifier"] = Texts(200, 1).draw(seed, d).found
-    found["data"] = judge("data", classes_of_data(rng, d)).found
-    return found
+    model = [sentences.pronouns(rng, d), sentences.jobs(rng, d, False)]
+    # a class of data whose log odds differ by d of the logistic distribution, and seven others
+    odds = np.exp(d * math.pi / math.sqrt(3) * (np.arange(8) == 0))
+    men, women = rng.poisson(25 * odds), rng.poisson(25, size=8)
+    names = [f"class {i}" for i in range(8)]
+    counts = (dict(zip(names, map(int, column), strict=True)) for column in (men, women))
+    data = [replace(m, by="") for m in class_odds(*counts)]
+    return {
+        **found,
+        "model": judge("model", model).found,
+        "data": judge("data", data).found,
+        "predictions": Texts(200, 1).draw(seed, d).found,
+        "classifier": fewshot(0.2, seed, d).found,
+    }
 
 
-def classes_of_data(rng: np.random.Generator, d: float) -> list[Measurement]:
-    """The shares of women among the texts of six classes, as `text odds` gives them."""
-    from evenhand.text.metrics.odds import ClassOdds
-
-    del ClassOdds, rng, d
-    return []
-
-
-def audit(seed: int, d: float) -> Outcome:
-    return Outcome(found=any(audit_of(seed, d).values()))
+def _of_list(found: Mapping[float, Sequence[bool]], i: int, d: float) -> Outcome:
+    return Outcome(found=found[d][i])
 
 
 def audit_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
-    raise NotImplementedError
+    """Each verdict of an audit without any bias, and all of them together."""
+    worlds = min(worlds, 200)
+    drawn = {
+        d: [audit_of(seed * 1_000_000 + i, d) for i in range(n)]
+        for d, n in ((0.0, worlds), (0.5, max(worlds // 4, 10)), (0.8, max(worlds // 4, 10)))
+    }
+    rows = []
+    for name in (*drawn[0.0][0], "any verdict of the audit"):
+        found = {
+            d: [own.get(name, any(own.values())) for own in outcomes]
+            for d, outcomes in drawn.items()
+        }
+        world = World(name=name, draw=partial(_of_list, found))
+        rows.append(row("audit", world, worlds, 0))
+    rows[-1]["nominal"] = 1 - (1 - NOMINAL) ** 5  # five subjects, each with a family of its own
+    return rows
 
 
 # ------------------------------------------------------------------------------- rooms, CSV, table
