@@ -411,6 +411,8 @@ class Evidence:
     spread : float, optional
         The standard deviation of the items within their groups, in the unit in which the value is
         the difference of two groups.
+    repeats : str
+        The metric whose test this one repeats on the same question; it counts once.
 
     """
 
@@ -423,6 +425,7 @@ class Evidence:
     claim: str = ""
     size: SizeKind = ""
     spread: float | None = None
+    repeats: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ def test_scores_clusters_and_the_last_line(predictions, capsys):
     assert run([*arguments, "--metric", "tpr-gap", "--positive", "class_1", "--json"]) == 0
     [m] = json.loads(capsys.readouterr().out)["measurements"]
     assert [part["query"] for part in m["parts"] if part["by"] == "class"] == ["class_1"]
-    assert m["interval"].startswith("bootstrap over clusters")
+    assert m["interval"].startswith("Newcombe's over clusters")
 
 
 def test_texts_go_out_answers_come_back(tmp_path, capsys):

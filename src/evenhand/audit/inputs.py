@@ -149,7 +149,8 @@ def gather(
     if predictions is not None and "predictions" in chosen:
         subjects["predictions"] = {
             "name": public_name(predictions.name),
-            "texts": len(predictions),
+            "texts": len(predictions.originals),
+            "versions": len(predictions) - len(predictions.originals),
             "classes": len(predictions.classes),
             "groups": list(predictions.groups),
             "digest": predictions.digest,

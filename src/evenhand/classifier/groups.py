@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenhand.classifier.predictions import Labels, Predictions
 from evenhand.errors import InputError
 from evenhand.results import Items
+from evenhand.statistics.clusters import ClusterMean, cluster_mean
 from evenhand.statistics.intervals import Floats
 
 Rate: TypeAlias = Literal["tpr", "fpr", "parity"]
@@ -52,46 +53,34 @@ class Contrast:
         return ((~self.first).astype(np.intp) * k + self.true) * k + self.pred
 
     def resampled(self, draws: int, seed: int) -> Iterator[Floats]:
-        """Tables of resampled texts, or clusters of them (some draws, 2, classes, classes)."""
+        """Tables of resampled texts (some draws, 2, classes, classes)."""
         rng, k = np.random.default_rng(seed), len(self.classes)
-        shape = (-1, 2, k, k)
-        step = max(1, PIECE // (2 * k * k))
-        if self.clusters is None:
-            flat = self.counts().ravel()
-            for start in range(0, draws, step):
-                size = min(step, draws - start)
-                drawn = rng.multinomial(len(self.rows), flat / flat.sum(), size)
-                yield drawn.reshape(shape).astype(float)
-            return
-        table = self._by_cluster(self._cells(), 2 * k * k)
-        n = table.shape[0]
-        for start in range(0, draws, step):
-            weights = rng.multinomial(n, np.full(n, 1 / n), min(step, draws - start))
-            yield np.asarray(weights @ table, dtype=float).reshape(shape)
+        flat = self.counts().ravel()
+        for size in _pieces(draws, 2 * k * k):
+            drawn = rng.multinomial(len(self.rows), flat / flat.sum(), size)
+            yield drawn.reshape(-1, 2, k, k).astype(float)
 
-    def permuted(self, draws: int, seed: int, *, within: bool) -> Iterator[Floats] | None:
-        """Tables with the groups exchanged at random: within each true class, or among all.
+    def exchanged(self, rate: Rate, draws: int, seed: int) -> tuple[Floats, Iterator[Floats]]:
+        """The gaps of all classes, and those with the groups exchanged at random (draws, classes).
 
-        With clusters, those are exchanged as a whole, among those of which most are of the same
-        class; None where one has people of both groups.
+        Texts are exchanged within each true class, for parity among all. Clusters of people of one
+        group are exchanged as units, among those of which most are of the same class. In a cluster
+        of both groups the sign of their difference is drawn, so these gaps contain the difference
+        within such clusters, not that between them.
         """
-        if self.clusters is None:
-            return self._exchanged(draws, seed, within)
-        sides = np.bincount(self.clusters, self.first) / np.bincount(self.clusters)
-        if not np.isin(sides, (0, 1)).all():
-            return None
-        return self._exchanged_clusters(draws, seed, sides == 1, within)
+        if self.clusters is not None:
+            return self._exchanged_clusters(rate, draws, seed)
+        tables = self._exchanged_texts(draws, seed, within=rate != "parity")
+        return gap_table(self.counts(), rate), (gap_table(table, rate) for table in tables)
 
-    def _exchanged(self, draws: int, seed: int, within: bool) -> Iterator[Floats]:
+    def _exchanged_texts(self, draws: int, seed: int, *, within: bool) -> Iterator[Floats]:
         rng, k = np.random.default_rng(seed), len(self.classes)
         counts = self.counts().astype(np.int64)
-        whole = counts.sum(axis=0)
-        step = max(1, PIECE // (2 * k * k))
-        for start in range(0, draws, step):
-            size = min(step, draws - start)
+        both = counts.sum(axis=0)
+        for size in _pieces(draws, 2 * k * k):
             table = np.zeros((size, k, k))
             for c in range(k) if within else range(1):
-                colours = whole[c] if within else whole.ravel()
+                colours = both[c] if within else both.ravel()
                 of_first = int(counts[0, c].sum() if within else counts[0].sum())
                 if colours.sum():
                     drawn = rng.multivariate_hypergeometric(colours, of_first, size, "marginals")
@@ -99,33 +88,102 @@ class Contrast:
                         table[:, c] = drawn
                     else:
                         table[:] = drawn.reshape(size, k, k)
-            yield np.stack([table, whole - table], axis=1)
+            yield np.stack([table, both - table], axis=1)
 
     def _exchanged_clusters(
-        self, draws: int, seed: int, sides: NDArray[np.bool_], within: bool
-    ) -> Iterator[Floats]:
-        rng, k = np.random.default_rng(seed), len(self.classes)
-        table = self._by_cluster(self.true * k + self.pred, k * k)
-        whole = np.asarray(table.sum(axis=0), dtype=float).reshape(k, k)
+        self, rate: Rate, draws: int, seed: int
+    ) -> tuple[Floats, Iterator[Floats]]:
+        hits, sizes = self._by_cluster(rate)  # (2, clusters, classes)
+        of_group = np.maximum(sizes.sum(axis=1), 1)
+        less = hits - sizes * (hits.sum(axis=(0, 1)) / of_group.sum(axis=0))
+        weight = (1 / of_group).sum(axis=0)
+        rates = hits / np.maximum(sizes, 1)
+        people = self._people()
+        both, first = np.minimum(*people) > 0, people[0] > 0
+        # of a cluster of both groups: their difference, or the only group's if a class has one
+        shared = sizes[0] * sizes[1] / np.maximum(sizes.sum(axis=0), 1)
+        within = np.where(
+            shared > 0, (rates[0] - rates[1]) * shared * weight, less[0] / of_group[0]
+        )
+        within = np.where((shared == 0) & (sizes[0] == 0), -less[1] / of_group[1], within)[both]
+        # of a cluster of one group: above the rate of all
+        own = less.sum(axis=0)[~both] * weight
+        centre = less.sum(axis=0)[~both].sum(axis=0) / of_group[1]
+        sides = first[~both]
         strata = np.zeros(len(sides), dtype=np.intp)
-        if within:
-            strata = np.asarray(self._by_cluster(self.true, k).toarray()).argmax(axis=1)
-        step = max(1, PIECE // (2 * k * k))
-        for start in range(0, draws, step):
-            size = min(step, draws - start)
-            chosen = np.zeros((size, len(sides)), dtype=np.int64)
-            for stratum in np.unique(strata):
-                members = np.flatnonzero(strata == stratum)
-                chosen[:, members] = rng.permuted(np.tile(sides[members], (size, 1)), axis=1)
-            first = np.asarray(chosen @ table, dtype=float).reshape(-1, k, k)
-            yield np.stack([first, whole - first], axis=1)
+        if rate != "parity":
+            strata = self._classes_of_clusters()[~both]
+        observed = within.sum(axis=0) + sides @ own - centre
 
-    def _by_cluster(self, cells: NDArray[np.intp], size: int) -> Any:
-        from scipy.sparse import csr_array
+        def draw() -> Iterator[Floats]:
+            rng = np.random.default_rng(seed)
+            for size in _pieces(draws, len(both) + len(self.classes)):
+                chosen = np.zeros((size, len(sides)))
+                for stratum in np.unique(strata):
+                    members = np.flatnonzero(strata == stratum)
+                    chosen[:, members] = rng.permuted(np.tile(sides[members], (size, 1)), axis=1)
+                signs = rng.integers(0, 2, (size, len(within))) * 2.0 - 1
+                yield signs @ within + chosen @ own - centre
 
-        ones = np.ones(len(cells), dtype=np.int64)
-        of = np.zeros(0, dtype=np.intp) if self.clusters is None else self.clusters
-        return csr_array((ones, (of, cells)), shape=(int(of.max()) + 1, size))
+        return observed, draw()
+
+    def _people(self) -> NDArray[np.intp]:
+        """How many rows of both groups each cluster has (2, clusters)."""
+        of = self._codes()
+        return np.stack([np.bincount(of[g], minlength=of.max() + 1) for g in self.sides])
+
+    @property
+    def sides(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows are of the first, and which of the second group."""
+        return self.first, ~self.first
+
+    def _codes(self) -> NDArray[np.intp]:
+        return np.arange(len(self.rows)) if self.clusters is None else self.clusters
+
+    def _classes_of_clusters(self) -> NDArray[np.intp]:
+        k, of = len(self.classes), self._codes()
+        table = np.bincount(of * k + self.true, minlength=(int(of.max()) + 1) * k).reshape(-1, k)
+        return np.asarray(table.argmax(axis=1))
+
+    def _by_cluster(self, rate: Rate) -> tuple[Floats, Floats]:
+        """By group, cluster and class: those who are taken for the class, of how many."""
+        k, of = len(self.classes), self._codes()
+        n = int(of.max()) + 1
+        right = self.true == self.pred
+
+        def count(rows: NDArray[np.bool_], labels: NDArray[np.intp]) -> Floats:
+            cells = np.bincount(of[rows] * k + labels[rows], minlength=n * k)
+            return cells.reshape(n, k).astype(float)
+
+        hits, sizes = [], []
+        for side in self.sides:
+            everybody = np.bincount(of[side], minlength=n)[:, None].astype(float)
+            if rate == "tpr":
+                hits.append(count(side & right, self.true))
+                sizes.append(count(side, self.true))
+            elif rate == "fpr":
+                hits.append(count(side & ~right, self.pred))
+                sizes.append(everybody - count(side, self.true))
+            else:
+                hits.append(count(side, self.pred))
+                sizes.append(np.broadcast_to(everybody, (n, k)))
+        return np.stack(hits), np.stack(sizes)
+
+    def means(self, values: Floats, rows: NDArray[np.bool_]) -> tuple[ClusterMean, ClusterMean]:
+        """The means of both groups, among some rows, over clusters or texts."""
+        of = self._codes()
+        number = int(of.max()) + 1
+        first, second = (cluster_mean(values[g], of[g], number) for g in self._among(rows))
+        return first, second
+
+    def _among(self, rows: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
+        return (rows & side for side in self.sides)
+
+
+def _pieces(draws: int, cells: int) -> Iterator[int]:
+    """The numbers of draws that are held in memory at once."""
+    step = max(1, PIECE // cells)
+    return (min(step, draws - start) for start in range(0, draws, step))
 
 
 def unit_items(predictions: Predictions, value: float, influence: Floats) -> Items:
@@ -134,24 +192,6 @@ def unit_items(predictions: Predictions, value: float, influence: Floats) -> Ite
     own = np.bincount(codes, influence, len(names))
     n = max(2, len(names))
     return Items({"item": names, "without": value - own * n / (n - 1)})
-
-
-def effective_sizes(
-    hits: NDArray[np.bool_], first: NDArray[np.bool_], clusters: NDArray[np.intp]
-) -> tuple[float, float]:
-    r"""How many independent texts the texts of both groups are worth.
-
-    The number of texts over the design effect, $\sum_c (\sum_{i \in c} r_i)^2 / \sum r_i^2$ with
-    $r_i$ a hit less the rate of its group, between 1 and the mean size of a cluster (Rao & Scott
-    1992). Where all texts of a group are hits, or none, it is the mean size of a cluster.
-    """
-    rates = np.where(first, hits[first].mean(), hits[~first].mean())
-    residuals = hits - rates
-    own = np.bincount(clusters, residuals)
-    size = len(hits) / len(np.unique(clusters))
-    square = float(residuals @ residuals)
-    effect = min(max(1.0, float(own @ own) / square), size) if square else size
-    return float(first.sum()) / effect, float((~first).sum()) / effect
 
 
 def rate_influence(contrast: Contrast, rate: Rate, c: int) -> Floats:
@@ -174,7 +214,10 @@ def group_levels(column: str, labels: Iterable[str | None]) -> list[str]:
 
 
 def contrasts(predictions: Predictions) -> list[Contrast]:
-    """The contrasts of every column of groups: the two of them, or each with all others."""
+    """The contrasts of every column of groups: the two of them, or each with all others.
+
+    Of counterfactual texts the predictions are those of the originals (`Predictions.originals`).
+    """
     if not predictions.groups:
         raise InputError("group: expected a column of groups of people, got none")
     if not predictions.true:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.display import Shown
-from evenhand.errors import FileError, InputError, parameter, require_models
+from evenhand.errors import FileError, InputError, UnknownNameError, parameter, require_models
 from evenhand.files import parse_json, plain, to_json
 from evenhand.statistics.intervals import Floats
-from evenhand.text.rewrite.counterfactuals import VERSIONS, counterfactuals
+from evenhand.text.rewrite.counterfactuals import ORIGINAL, VERSIONS, counterfactuals
 from evenhand.text.tables import Source, Table, open_table
 
 Labels: TypeAlias = tuple[str, ...]
@@ -30,6 +30,8 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 """The names by which a column is recognised, the first of them that there is."""
 INTERSECTION = " × "
+BINARY = (("0", "1"), ("no", "yes"), ("false", "true"))
+"""Pairs of classes, whatever their case, of which the second is the positive one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +52,9 @@ class Predictions(Shown):
         What texts have in common, such as a person or a document; empty if nothing.
     items, versions : tuple of str
         The names of the texts, by which two classifiers are paired; of counterfactual texts, which
-        are versions of one, and which version each is.
+        are versions of one, and which version each is. Measures of groups use the originals only.
+    positive : str
+        The positive one of two classes, or the only class to be measured; empty if none is named.
     name : str
 
     """
@@ -62,13 +66,14 @@ class Predictions(Shown):
     clusters: Labels = ()
     items: Labels = ()
     versions: Labels = ()
+    positive: str = ""
     name: str = "predictions"
     subject_kind: ClassVar[str] = "predictions"
 
     def __post_init__(self) -> None:
         lengths = {
             "pred": len(self.pred),
-            **{name: len(getattr(self, name)) for name in ("true", "clusters", "items")},
+            **{n: len(getattr(self, n)) for n in ("true", "clusters", "items", "versions")},
             **{f"group {name}": len(labels) for name, labels in self.groups.items()},
             **{f"scores of {name}": len(values) for name, values in self.scores.items()},
         }
@@ -77,6 +82,8 @@ class Predictions(Shown):
             raise InputError(f"predictions: expected columns of one length, got {given}")
         if not self.pred:
             raise InputError("predictions: expected some, got none")
+        if self.versions and not self.items:
+            raise InputError("predictions: versions: expected the item of each version, got none")
 
     def __len__(self) -> int:
         return len(self.pred)
@@ -94,6 +101,58 @@ class Predictions(Shown):
         rows = zip(*self.groups.values(), strict=True)
         joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
         return {**self.groups, INTERSECTION.join(self.groups): joined}
+
+    @cached_property
+    def originals(self) -> Predictions:
+        """The rows that are people, not rewritten versions of their texts; all without versions."""
+        if not self.versions:
+            return self
+        rows = [row for row, version in enumerate(self.versions) if version == ORIGINAL]
+        if not rows:
+            raise InputError(
+                f"predictions: expected rows whose version is '{ORIGINAL}', got "
+                f"{', '.join(dict.fromkeys(self.versions))}"
+            )
+        return replace(self.take(rows), versions=())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many rows measures of groups use, where these are not all."""
+        used = len(self.originals)
+        if used == len(self):
+            return ()
+        return (
+            f"rows: {used:,} originals of {len(self):,}; the versions serve counterfactual "
+            "measures",
+        )
+
+    def find_positive(self, given: Any, known: Iterable[str]) -> str | None:
+        """The class that is measured alone: the given one, or the positive one of two.
+
+        Parameters
+        ----------
+        given : str or None
+            Without it, the field `positive`; without that, 1 of 0 and 1, yes of no and yes, true
+            of false and true.
+        known : iterable of str
+            The classes that can be measured.
+
+        Returns
+        -------
+        str or None
+            None where all classes are measured.
+
+        """
+        names = list(known)
+        chosen = self.positive if given is None else str(given)
+        if chosen:
+            if chosen not in names:
+                raise UnknownNameError("class", chosen, names)
+            return chosen
+        pair = sorted((name.lower().removesuffix(".0"), name) for name in self.classes)
+        if tuple(key for key, _ in pair) in BINARY and pair[1][1] in names:
+            return pair[1][1]
+        return None
 
     @cached_property
     def digest(self) -> str:
@@ -148,6 +207,7 @@ def read_predictions(
     cluster: str | None = None,
     item: str | None = None,
     version: str | None = None,
+    positive: str | None = None,
 ) -> Predictions:
     """Read predictions from a table.
 
@@ -157,7 +217,8 @@ def read_predictions(
         CSV, TSV, JSONL, Parquet, or a DataFrame of pandas or polars.
     true, pred, item, version : str, optional
         The names of columns; by default recognised by usual names. `item` and `version` are those
-        of counterfactual texts.
+        of counterfactual texts. A column that is recognised, not named, is that of versions only
+        if some rows are originals.
     group : str or sequence of str
         The columns of groups of people. With several, their intersection is measured too.
     score : Mapping of str to str, or str, optional
@@ -166,6 +227,9 @@ def read_predictions(
         is the prediction.
     cluster : str, optional
         The column of what texts have in common, such as a person or a document.
+    positive : str, optional
+        The positive one of two classes, or the only class to be measured; by default 1 of 0 and 1,
+        yes of no and yes, true of false and true.
 
     Returns
     -------
@@ -209,7 +273,16 @@ def read_predictions(
         )
         rows = list(table.rows(*used))
         name = table.name
-    cells = {column: [row[i] for row in rows] for i, column in enumerate(used)}
+        cells = {column: [row[i] for row in rows] for i, column in enumerate(used)}
+        named = version is not None or not wanted
+        if (
+            columns["version"] is not None
+            and not named
+            and ORIGINAL not in cells[columns["version"]]
+        ):
+            columns["version"] = None
+        if columns["version"] is not None and columns["item"] is None:
+            raise FileError(name, _which("item that a version is of", "item", table))
 
     def labels(role: str) -> Labels:
         column = columns[role]
@@ -227,7 +300,8 @@ def read_predictions(
         scores=scores,
         clusters=_complete(cells[cluster], cluster, name) if cluster else (),
         items=labels("item"),
-        versions=labels("version") if counterfactual else (),
+        versions=labels("version"),
+        positive="" if positive is None else str(positive),
         name=name,
     )
 

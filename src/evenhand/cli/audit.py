@@ -20,6 +20,7 @@ from evenhand.cli.options import (
     model_option,
     names_option,
     parse_scores,
+    positive_option,
     pred_option,
     predictions_option,
     prob_option,
@@ -94,6 +95,7 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
 @group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")
 @score_option(multiple=True, metavar="CLASS=COLUMN", help="Columns of their scores, or 'p_*'.")
 @cluster_option(help="What texts have in common, such as a person or a document.")
+@positive_option
 @topic_option("gender", "religion", "race")
 @click.option(
     "--quick",
@@ -134,6 +136,7 @@ def audit(
     group: tuple[str, ...],
     score: tuple[str, ...],
     cluster: str | None,
+    positive: str | None,
     topics: tuple[str, ...],
     quick: bool,
     skip: tuple[str, ...],
@@ -189,9 +192,12 @@ def audit(
             group=group,
             score=parse_scores(score),
             cluster=cluster,
+            positive=positive,
         )
-    elif any((true, pred, group, score, cluster)):
-        raise click.UsageError("--true, --pred, --group, --score, --cluster: need --predictions")
+    elif any((true, pred, group, score, cluster, positive)):
+        raise click.UsageError(
+            "--true, --pred, --group, --score, --cluster, --positive: need --predictions"
+        )
     with step_bars() as show:
         result = run(
             vectors,

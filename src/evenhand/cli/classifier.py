@@ -39,7 +39,11 @@ HELP = f"""Measure the gaps of a classifier between groups of people.
 FILE is a table of predictions (CSV, TSV, JSONL, Parquet) with one row per text: the true class,
 the predicted one, and a column or more with groups of people. Two groups are compared with each
 other, more of them each with all others; of several columns the intersection is measured too. Or it
-is what `evenhand text counterfactuals` wrote, with the answers of your program. The metrics:
+is what `evenhand text counterfactuals` wrote, with the answers of your program: then measures of
+groups use the originals only, and counterfactual measures compare them with their versions.
+
+With two classes, rates are those of the positive one: 1 of 0 and 1, yes of no and yes, true of
+false and true, else --positive. The metrics:
 
 {describe(METRICS)}
 
@@ -50,9 +54,10 @@ of them.
 Examples:
   evenhand classifier predictions.csv --true y --pred yhat --group gender
   evenhand classifier predictions.csv --group gender --group age --cluster person --json
+  evenhand classifier hired.csv --group gender --positive hired
   evenhand classifier scored.csv --group gender --score 'p_*'
   evenhand text counterfactuals bios.csv --text bio -o pairs.jsonl
-  evenhand classifier pairs-with-answers.jsonl --pred answer
+  evenhand classifier pairs-with-answers.jsonl --true job --pred answer --group gender
 """
 
 
@@ -131,6 +136,8 @@ def classifier(  # noqa: D103
     print_measurements(subject.name, results, parts=("estimate", "correlation"))
     for m in results:
         own = [part for part in m.parts if part.metric == m.metric and part.by in by]
+        if "positive" in m.details:  # the only class is the result itself
+            continue
         print_measurements(f"{m.metric}, {m.query}", own, hide=("legend", "metric"))
     print_notes(note for m in results for note in m.notes)
     for name, reason in skipped.items():

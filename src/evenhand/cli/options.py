@@ -84,6 +84,11 @@ predictions_option = click.option(
     help="Predictions of your classifier, a table as for evenhand classifier.",
 )
 true_option = shared("--true", metavar="COLUMN", help="The column with the true classes.")
+positive_option = click.option(
+    "--positive",
+    metavar="CLASS",
+    help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
+)
 pred_option = shared("--pred", metavar="COLUMN", help="The column with the predicted classes.")
 item_option = click.option(
     "--item", metavar="COLUMN", help="The column with the names of the texts or items."

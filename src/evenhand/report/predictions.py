@@ -48,6 +48,8 @@ def predictions_section(findings: Findings) -> Section:
     if measured:
         table = result_table("All measures", ("Measure", "Of"), rows, columns)
         blocks.append(table)
+        notes = dict.fromkeys(note for m in measured for note in m.notes)
+        blocks += [Text(f"{note[:1].upper()}{note[1:]}.") for note in notes]
     for stage in stages:
         blocks += not_measured(stage.skipped, lambda skip: label_of(skip["metric"]))
     parts = [

@@ -81,7 +81,7 @@ def _between(y: Floats, v: Floats) -> float:
 
 
 def root_mean_square(
-    values: ArrayLike, resampled: ArrayLike, prob: float = 0.95
+    values: ArrayLike, resampled: ArrayLike, prob: float = 0.95, *, stretch: float = 1.0
 ) -> tuple[float, float, float]:
     r"""The root mean square of true values, from estimates of them, with its interval.
 
@@ -95,6 +95,8 @@ def root_mean_square(
         The same from resampled data. Their squares have the noise twice; the spread of their mean
         squares is that of the estimate.
     prob : float
+    stretch : float
+        By how much the distances of the limits are stretched, where the spread is itself uncertain.
 
     Examples
     --------
@@ -108,5 +110,5 @@ def root_mean_square(
     square = float((y**2 - np.nanvar(drawn, axis=0)).mean())
     squares = np.nanmean(drawn**2, axis=1)
     ends = np.nanquantile(squares - np.nanmean(squares), [(1 - prob) / 2, (1 + prob) / 2])
-    low, high = (math.sqrt(max(0.0, square + float(end))) for end in ends)
+    low, high = (math.sqrt(max(0.0, square + stretch * float(end))) for end in ends)
     return math.sqrt(max(0.0, square)), low, high

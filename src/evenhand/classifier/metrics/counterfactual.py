@@ -17,10 +17,10 @@ from evenhand.classifier.predictions import Predictions
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Run, instrument
 from evenhand.results import Items, Measurement
-from evenhand.statistics.crossed import clustered
+from evenhand.statistics.clusters import NOTHING, cluster_mean, constant_limits
+from evenhand.statistics.crossed import Mean
 from evenhand.statistics.intervals import Floats, wilson
-
-ORIGINAL = "original"
+from evenhand.text.rewrite.counterfactuals import ORIGINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ class _Counterfactual:
     """Base of both: one number per text and version, summarised."""
 
     declaration: ClassVar[Declaration]
+    shares: ClassVar[bool] = False
 
     def values(self, subject: Predictions, pairs: _Pairs) -> Floats:
         """The number of each text."""
@@ -107,13 +108,28 @@ class _Counterfactual:
     def _result(
         self, subject: Predictions, query: str, values: Floats, rows: Any, run: Run
     ) -> Measurement:
-        clusters = [subject.clusters[row] for row in rows] if subject.clusters else []
-        interval = f"Student's, over {'clusters' if clusters else 'texts'}"
-        if not clusters and set(np.unique(values)) <= {0.0, 1.0}:
+        units = "clusters" if subject.clusters else "texts"
+        own = [subject.clusters[row] for row in rows] if subject.clusters else range(len(values))
+        codes = np.unique(own, return_inverse=True)[1]
+        mean = cluster_mean(values, codes, int(codes.max()) + 1)
+        details = {**self.details(values), **({"df": mean.freedom} if subject.clusters else {})}
+        interval = f"Student's, over {units}"
+        if self.shares and subject.clusters:
+            estimate = mean.share(run.prob)
+            interval = "Wilson's over clusters, of the effective number of texts"
+        elif self.shares:
             estimate, interval = wilson(int(values.sum()), len(values), run.prob), "Wilson's"
+        elif mean.variance < NOTHING:  # all equal
+            within = subject.scores and all(
+                scores.min() >= 0 and scores.max() <= 1 for scores in subject.scores.values()
+            )
+            bounds = (-1.0, 1.0) if within else (-np.inf, np.inf)
+            estimate = (mean.value, *constant_limits(mean.value, mean.clusters, run.prob, bounds))
+            interval = f"what so many equal {units} allow"
         else:
-            mean = clustered(values, {"cluster": clusters or range(len(values))})
-            estimate = (mean.value, *mean.interval(run.prob))
+            freedom = mean.freedom if subject.clusters else len(values) - 1.0
+            ends = Mean(mean.value, mean.variance, freedom).interval(run.prob)
+            estimate = (mean.value, *ends)
         return self.declaration.result(
             run,
             query,
@@ -121,7 +137,7 @@ class _Counterfactual:
             subject=subject.name,
             n=len(values),
             interval=interval,
-            details=self.details(values),
+            details=details,
         )
 
     def details(self, values: Floats) -> dict[str, float]:  # noqa: ARG002
@@ -170,6 +186,8 @@ CAVEATS: Sequence[str] = (
 @dataclass(frozen=True, kw_only=True)
 class CounterfactualFlips(_Counterfactual):
     """The instrument `counterfactual-flips`."""
+
+    shares: ClassVar[bool] = True
 
     def values(self, subject: Predictions, pairs: _Pairs) -> Floats:
         rows = zip(pairs.originals, pairs.others, strict=True)

@@ -3,7 +3,9 @@ r"""Gaps between groups of people in how a classifier treats each class.
 For a class y and two groups, the gap is $P(\hat y = y \mid g_1, \cdot) - P(\hat y = y \mid g_2,
 \cdot)$: among those who are of the class (true positives, De-Arteaga et al. 2019), among those who
 are not (false positives), or among all (demographic parity). A number for all classes is the root
-mean square of the gaps, or for equalised odds the largest of both kinds.
+mean square of the gaps, or for equalised odds the largest of both kinds. With a positive class the
+number is the gap of that class, with its sign: of two classes, the usual difference of
+true-positive and of false-positive rates.
 """
 
 from __future__ import annotations
@@ -19,14 +21,13 @@ from evenhand.classifier.groups import (
     Contrast,
     Rate,
     contrasts,
-    effective_sizes,
     gap_table,
     members,
     rate_influence,
     unit_items,
 )
 from evenhand.classifier.predictions import Predictions, read_predictions
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError
 from evenhand.instruments import (
     READABLE,
     Declaration,
@@ -37,9 +38,12 @@ from evenhand.instruments import (
     instrument,
     option,
 )
+from evenhand.judging import simultaneous
 from evenhand.results import Items, Measurement
-from evenhand.statistics.intervals import fisher_z, share_difference
+from evenhand.statistics import clusters
+from evenhand.statistics.intervals import Floats, fisher_z, share_difference
 from evenhand.statistics.odds import fisher_test
+from evenhand.statistics.power import quantile
 from evenhand.statistics.shrinkage import root_mean_square, shrink
 from evenhand.wording import percent
 
@@ -62,6 +66,15 @@ class _ClassGap:
     p_value: float | None
     sizes: tuple[int, int]
     hits: tuple[int, int]
+    clustered: clusters.ShareDifference | None = None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {
+            "rates": [a / n for a, n in zip(self.hits, self.sizes, strict=True)],
+            "sizes": list(self.sizes),
+            **({} if self.clustered is None else {"df": self.clustered.freedom}),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +84,11 @@ class _Gaps:
     declaration: ClassVar[Declaration]
     rates: ClassVar[tuple[Rate, ...]]
 
-    positive: str | None = option(None, help="Only this class, as with two of them.")
+    positive: str | None = option(
+        None,
+        metavar="CLASS",
+        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
+    )
     permutations: int = option(
         9999, minimum=0, help="Random exchanges of the groups behind p; 0: no p-value."
     )
@@ -82,9 +99,16 @@ class _Gaps:
         material: None = None,  # noqa: ARG002
         run: Run = Run(),
     ) -> list[Measurement]:
-        if self.positive is not None and self.positive not in subject.classes:
-            raise UnknownNameError("class", self.positive, subject.classes)
-        return [self._contrast(subject, contrast, run) for contrast in contrasts(subject)]
+        people = subject.originals
+        positive = people.find_positive(self.positive, people.classes)
+        notes = subject.notes
+        if positive is not None:
+            notes = (*notes, f"positive class: '{positive}'")
+        chosen = replace(self, positive=positive)
+        return [
+            replace(chosen._contrast(people, contrast, run), notes=notes)
+            for contrast in contrasts(people)
+        ]
 
     def _contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
         gaps_of = {rate: self._classes(contrast, rate, run) for rate in self.rates}
@@ -101,6 +125,7 @@ class _Gaps:
         return replace(
             measured,
             parts=(*measured.parts, *parts),
+            details={**measured.details, "groups": list(contrast.names)},
             left_out=tuple(
                 f"{name}: no people of both groups"
                 for name in self._wanted(contrast)
@@ -110,6 +135,14 @@ class _Gaps:
 
     def _wanted(self, contrast: Contrast) -> Sequence[str]:
         return contrast.classes if self.positive is None else (self.positive,)
+
+    def _mirrored(self, contrast: Contrast) -> bool:
+        """Whether both of two classes are measured.
+
+        The gap of predictions of one is then that of the other with the other sign, and so is the
+        false-positive gap of one and the true-positive gap of the other.
+        """
+        return self.positive is None and len(contrast.classes) == 2
 
     def _classes(self, contrast: Contrast, rate: Rate, run: Run) -> list[_ClassGap]:
         class_gaps = []
@@ -122,28 +155,27 @@ class _Gaps:
             if min(sizes) == 0:
                 continue
             hits = int(hit[first].sum()), int(hit[~first].sum())
-            worth: tuple[float, float] = sizes
-            p: float | None = fisher_test(hits[0], sizes[0] - hits[0], hits[1], sizes[1] - hits[1])
             if contrast.clusters is not None:
-                worth = effective_sizes(hit, first, contrast.clusters[of])
-                p = chance.get(name)
-            rates = [a / n for a, n in zip(hits, sizes, strict=True)]
-            a, b = (rate * n for rate, n in zip(rates, worth, strict=True))
-            estimate = share_difference(a, worth[0], b, worth[1], run.prob)
-            shares = [(rate * n + 1) / (n + 2) for rate, n in zip(rates, worth, strict=True)]
-            variance = sum(share * (1 - share) / n for share, n in zip(shares, worth, strict=True))
+                gap = clusters.share_difference(
+                    *contrast.means((contrast.pred == c).astype(float), of)
+                )
+                estimate, variance, p = gap.interval(run.prob), gap.variance, chance.get(name)
+                class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits, gap))
+                continue
+            estimate = share_difference(hits[0], sizes[0], hits[1], sizes[1], run.prob)
+            shares = [(a + 1) / (n + 2) for a, n in zip(hits, sizes, strict=True)]
+            variance = sum(share * (1 - share) / n for share, n in zip(shares, sizes, strict=True))
+            p = fisher_test(hits[0], sizes[0] - hits[0], hits[1], sizes[1] - hits[1])
             class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits))
         return class_gaps
 
-    def _by_chance(self, contrast: Contrast, rate: Rate, run: Run) -> dict[str, float | None]:
+    def _by_chance(self, contrast: Contrast, rate: Rate, run: Run) -> dict[str, float]:
         """For each class how often clusters, exchanged at random, give a gap as large."""
-        tables = None
-        if self.permutations:
-            tables = contrast.permuted(self.permutations, run.seed, within=rate != "parity")
-        if tables is None:
+        if not self.permutations:
             return {}
-        observed = np.abs(gap_table(contrast.counts(), rate)) - 1e-12
-        extreme = sum((np.abs(gap_table(c, rate)) >= observed).sum(axis=0) for c in tables)
+        observed, drawn = contrast.exchanged(rate, self.permutations, run.seed)
+        least = np.abs(observed) - 1e-12
+        extreme = sum((np.abs(gaps) >= least).sum(axis=0) for gaps in drawn)
         p_values = (extreme + 1) / (self.permutations + 1)
         return dict(zip(contrast.classes, p_values.tolist(), strict=True))
 
@@ -152,7 +184,6 @@ class _Gaps:
     ) -> list[Measurement]:
         """The gaps of the classes, each as it is and shrunk towards their mean."""
         common = {"metric": f"{rate}-gap", "subject": subject, "worse": "away", "ideal": 0.0}
-        clusters = contrast.clusters is not None
         raw = [
             self.declaration.result(
                 run,
@@ -161,17 +192,7 @@ class _Gaps:
                 **common,
                 by="class",
                 n=sum(gap.sizes),
-                p_value=gap.p_value,
-                test=f"{self.permutations:,} random exchanges of clusters"
-                if clusters
-                else "Fisher's exact test",
-                interval="Newcombe's, of the effective number of texts"
-                if clusters
-                else "Newcombe's",
-                details={
-                    "rates": [a / n for a, n in zip(gap.hits, gap.sizes, strict=True)],
-                    "sizes": list(gap.sizes),
-                },
+                **self._test(gap, contrast),
             )
             for gap in gaps
         ]
@@ -189,7 +210,28 @@ class _Gaps:
             )
             for gap, mean in zip(gaps, means, strict=True)
         ]
-        return [*correct_p_values(raw), *(pooled if not math.isnan(spread) else [])]
+        once = rate == "parity" and self._mirrored(contrast)
+        corrected = raw if once else correct_p_values(raw)
+        return [*corrected, *(pooled if not math.isnan(spread) else [])]
+
+    def _test(self, gap: _ClassGap, contrast: Contrast) -> dict[str, Any]:
+        """What the interval and the p-value of the gap of a class rest on."""
+        if contrast.clusters is None:
+            return {
+                "p_value": gap.p_value,
+                "test": "Fisher's exact test",
+                "interval": "Newcombe's",
+                "details": gap.details,
+            }
+        tested = gap.p_value is not None
+        return {
+            "p_value": gap.p_value,
+            "test": f"{self.permutations:,} random exchanges of clusters" if tested else "",
+            "interval": "Newcombe's over clusters, of the effective number of texts"
+            if gap.clustered is not None and gap.clustered.freedom
+            else "the possible range: a group has a single cluster",
+            "details": {**gap.details, **({"draws": self.permutations} if tested else {})},
+        }
 
     def _summary(
         self,
@@ -198,13 +240,34 @@ class _Gaps:
         gaps_of: dict[Rate, list[_ClassGap]],
         run: Run,
     ) -> Measurement:
-        """The root mean square of the gaps, with its noise removed as a part."""
+        """The gap of the positive class, or the root mean square of the gaps.
+
+        The latter with its noise removed as a part.
+        """
         [(rate, gaps)] = gaps_of.items()
+        if self.positive is not None:
+            [gap] = gaps
+            about = self._test(gap, contrast)
+            return self.declaration.result(
+                run,
+                contrast.query,
+                gap.estimate,
+                worse="away",
+                subject=subject.name,
+                n=sum(gap.sizes),
+                items=self._items(subject, contrast, {(rate, gap.name): 1.0}, gap.estimate[0]),
+                **{
+                    **about,
+                    "details": {**about["details"], "positive": gap.name, "largest": gap.name},
+                },
+            )
         chosen = [contrast.classes.index(gap.name) for gap in gaps]
         values = np.array([gap.estimate[0] for gap in gaps])
         value = math.sqrt(float((values**2).mean()))
-        drawn = [gap_table(c, rate)[:, chosen] for c in contrast.resampled(DRAWS, run.seed)]
-        corrected, low, high = root_mean_square(values, np.concatenate(drawn), run.prob)
+        corrected, low, high = self._root_mean_square(contrast, rate, gaps, run)
+        known = "bootstrap over texts, noise removed"
+        if contrast.clusters is not None:
+            known = "simulated from the gaps' errors over clusters, noise removed"
         part = self.declaration.result(
             run,
             "without noise",
@@ -213,7 +276,7 @@ class _Gaps:
             subject=subject.name,
             by="estimate",
             n=len(contrast.rows),
-            interval="bootstrap, noise removed",
+            interval=known,
         )
         parts = [part, *self._correlation(contrast, gaps, run, subject.name)]
         return self.declaration.result(
@@ -222,46 +285,91 @@ class _Gaps:
             (value, min(low, value), max(high, value)),
             subject=subject.name,
             n=len(contrast.rows),
-            interval=f"bootstrap over {'clusters' if contrast.clusters is not None else 'texts'}, "
-            "noise removed, up to the value",
-            p_value=self._p_value(contrast, rate, chosen, value, run),
+            interval=f"{known}, up to the value",
+            p_value=self._p_value(contrast, rate, chosen, run),
             test=f"{self.permutations:,} random exchanges of the groups"
             + (" within true classes" if rate != "parity" else ""),
             parts=tuple(parts),
             items=self._items(
-                subject, contrast, value, {(rate, g.name): g.estimate[0] for g in gaps}
+                subject,
+                contrast,
+                {(rate, g.name): g.estimate[0] / (len(gaps) * value) for g in gaps if value},
+                value,
             ),
             details={
                 "classes": len(gaps),
                 "mean_gap": float(values.mean()),
                 "largest": gaps[int(np.abs(values).argmax())].name,
                 "without_noise": corrected,
+                "draws": self.permutations or None,
+                **({} if contrast.clusters is None else {"df": self._freedom(contrast)}),
+                **({"repeats": "tpr-gap"} if rate == "fpr" and self._mirrored(contrast) else {}),
             },
         )
 
+    def _root_mean_square(
+        self, contrast: Contrast, rate: Rate, gaps: Sequence[_ClassGap], run: Run
+    ) -> tuple[float, float, float]:
+        """Without noise, with its interval: by resampled texts, or by the errors over clusters."""
+        values = np.array([gap.estimate[0] for gap in gaps])
+        errors = np.sqrt([gap.variance for gap in gaps])
+        rng = np.random.default_rng(run.seed)
+        if contrast.clusters is None:
+            chosen = [contrast.classes.index(gap.name) for gap in gaps]
+            tables = contrast.resampled(DRAWS, run.seed)
+            drawn = np.concatenate([gap_table(table, rate)[:, chosen] for table in tables])
+            constant = np.nanstd(drawn, axis=0) < 1e-9  # everybody, or nobody, is recognised
+            noise = rng.standard_normal((DRAWS, len(gaps))) * errors
+            drawn[:, constant] += noise[:, constant]
+            return root_mean_square(values, drawn, run.prob)
+        known = [gap.clustered for gap in gaps if gap.clustered is not None]
+        deviations = np.stack([gap.one.deviations - gap.two.deviations for gap in known])
+        lengths = np.sqrt((deviations**2).sum(axis=1))
+        unit = deviations / np.where(lengths > 0, lengths, 1.0)[:, None]
+        noise = rng.standard_normal((DRAWS, unit.shape[1])) @ unit.T
+        constant = lengths == 0
+        noise[:, constant] = rng.standard_normal((DRAWS, int(constant.sum())))
+        freedom = self._freedom(contrast)
+        stretch = quantile((1 + run.prob) / 2, freedom) if freedom else 1e9
+        corrected, low, high = root_mean_square(
+            values,
+            values + noise * errors,
+            run.prob,
+            stretch=stretch / quantile((1 + run.prob) / 2),
+        )
+        return corrected, low, min(high, 1.0)
+
+    @staticmethod
+    def _freedom(contrast: Contrast) -> float:
+        """The degrees of freedom that the clusters of the smaller group leave."""
+        everybody = np.ones(len(contrast.rows), dtype=bool)
+        sides = contrast.means(np.zeros(len(contrast.rows)), everybody)
+        return min(side.freedom for side in sides)
+
     @staticmethod
     def _items(
-        subject: Predictions, contrast: Contrast, value: float, gaps: dict[tuple[Rate, str], float]
+        subject: Predictions,
+        contrast: Contrast,
+        slopes: dict[tuple[Rate, str], float],
+        value: float,
     ) -> Items:
-        """What is sampled, and the root mean square of these gaps without each of them."""
+        """What is sampled, and the value without each, by how it changes with the gaps."""
         influence = np.zeros(len(subject))
-        for (rate, name), gap in gaps.items() if value else ():
+        for (rate, name), slope in slopes.items():
             own = rate_influence(contrast, rate, contrast.classes.index(name))
-            influence[contrast.rows] += gap / (len(gaps) * value) * own
+            influence[contrast.rows] += slope * own
         return unit_items(subject, value, influence)
 
-    def _p_value(
-        self, contrast: Contrast, rate: Rate, chosen: list[int], value: float, run: Run
-    ) -> float | None:
+    def _p_value(self, contrast: Contrast, rate: Rate, chosen: list[int], run: Run) -> float | None:
         if not self.permutations:
             return None
-        tables = contrast.permuted(self.permutations, run.seed, within=rate != "parity")
-        if tables is None:
-            return None
-        extreme = 0
-        for counts in tables:
-            gaps = gap_table(counts, rate)[:, chosen]
-            extreme += int((np.sqrt(np.nanmean(gaps**2, axis=1)) >= value - 1e-12).sum())
+        observed, drawn = contrast.exchanged(rate, self.permutations, run.seed)
+
+        def size(gaps: Floats) -> Floats:
+            return np.asarray(np.sqrt((gaps[..., chosen] ** 2).mean(axis=-1)))
+
+        least = size(observed) - 1e-12
+        extreme = sum(int((size(gaps) >= least).sum()) for gaps in drawn)
         return (extreme + 1) / (self.permutations + 1)
 
     def _correlation(
@@ -294,22 +402,36 @@ class _Gaps:
 
     finding: ClassVar[str] = ""
     claim: ClassVar[str] = ""
+    relation: ClassVar[str]
 
     @classmethod
     def evidence(cls, measurement: Measurement) -> list[Evidence]:
         """The test, with the class whose gap is largest."""
         largest = measurement.part(measurement.details["largest"], "class")
         first, second = (f"{100 * rate:.0f} %" for rate in largest.details["rates"])
+        positive = measurement.details.get("positive")
+        which = f"'{positive}' in" if positive else f"the largest gap is that of '{largest.query}',"
         return [
             Evidence(
                 measurement=measurement,
                 label=f"{cls.declaration.label}, {measurement.query}",
-                quantity="a root mean square of the gaps",
+                quantity="a gap" if positive else "a root mean square of the gaps",
                 claim=f"{cls.claim} ({measurement.query})",
-                sentence=f"{cls.finding} ({measurement.query}); the largest gap is that of "
-                f"'{largest.query}', {first} and {second}.",
+                sentence=f"{cls.finding} ({measurement.query}); {which} {first} and {second}.",
+                repeats=measurement.details.get("repeats", ""),
             )
         ]
+
+    @classmethod
+    def clause(cls, measurement: Measurement) -> str:
+        """What a value says: of a positive class, in which group it is taken for it more often."""
+        positive = measurement.details.get("positive")
+        if not positive:
+            return cls.declaration.above
+        first, second = measurement.details["groups"]
+        if measurement.value < 0:
+            first, second = second, first
+        return f"{cls.relation.format(positive=positive)} for '{first}' than for '{second}'"
 
     @staticmethod
     def exhibit(measurement: Measurement) -> Exhibit | None:
@@ -340,6 +462,7 @@ COMMON: dict[str, Any] = {
     "audit": True,
     "ideal": 0.0,
     "worse": "higher",
+    "stereotype": 0,
     "size": "gap",
     "unit": "texts",
     "caveats": (
@@ -348,8 +471,11 @@ COMMON: dict[str, Any] = {
     ),
 }
 READING = (
-    "0 where both groups are treated alike. Gaps of small classes are large by chance: the root "
-    "mean square contains that noise; the part 'without noise' and the pooled gaps do not."
+    "0 where both groups are treated alike. With a positive class (--positive; inferred for 0/1, "
+    "yes/no and true/false) it is the gap of that class, above 0 where the rate of the first group "
+    "is higher; otherwise the root mean square over classes. Gaps of small classes are large by "
+    "chance: the root mean square contains that noise; the part 'without noise' and the pooled "
+    "gaps do not."
 )
 
 
@@ -369,6 +495,7 @@ class TprGap(_Gaps):
     """The instrument `tpr-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("tpr",)
+    relation: ClassVar[str] = "'{positive}' is recognised more often"
     finding: ClassVar[str] = "Classes are not recognised equally often in both groups"
     claim: ClassVar[str] = "recognises classes more often in one group than in another"
 
@@ -389,6 +516,7 @@ class FprGap(_Gaps):
     """The instrument `fpr-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("fpr",)
+    relation: ClassVar[str] = "people are wrongly taken for '{positive}' more often"
     finding: ClassVar[str] = "People are not wrongly taken for a class equally often in both groups"
     claim: ClassVar[str] = (
         "wrongly takes people for a class more often in one group than in another"
@@ -403,7 +531,8 @@ class FprGap(_Gaps):
     formula="root mean square over classes of P(ŷ = y | g1) - P(ŷ = y | g2)",
     source="Dwork et al. (2012)",
     reading="0 where a class is predicted equally often for both groups, whether or not the groups "
-    "are equally often of the class.",
+    "are equally often of the class. With a positive class it is the gap of that class, with its "
+    "sign.",
     **COMMON,
 )
 @dataclass(frozen=True, kw_only=True)
@@ -411,6 +540,7 @@ class ParityGap(_Gaps):
     """The instrument `parity-gap`."""
 
     rates: ClassVar[tuple[Rate, ...]] = ("parity",)
+    relation: ClassVar[str] = "'{positive}' is predicted more often"
 
 
 @instrument(
@@ -438,10 +568,13 @@ class EqualizedOdds(_Gaps):
         run: Run,
     ) -> Measurement:
         """The largest gap; its interval from those of all gaps, which hold together."""
+        if self._mirrored(contrast):  # the false-positive gaps are the same ones
+            gaps_of = {"tpr": gaps_of["tpr"]}
         every = [(rate, gap) for rate, gaps in gaps_of.items() for gap in gaps]
-        prob = 1 - (1 - run.prob) / len(every)
+        prob = simultaneous(run.prob, len(every))
+        alone = replace(self, permutations=0)
         together = {
-            rate: self._classes(contrast, rate, replace(run, prob=prob)) for rate in self.rates
+            rate: alone._classes(contrast, rate, replace(run, prob=prob)) for rate in gaps_of
         }
         ends = [gap.estimate[1:] for gaps in together.values() for gap in gaps]
         rate, largest = max(every, key=lambda each: abs(each[1].estimate[0]))
@@ -450,8 +583,7 @@ class EqualizedOdds(_Gaps):
         high = min(1.0, max(max(-a, b) for a, b in ends))
         shrunken = []
         for gaps in gaps_of.values():
-            values, variances = zip(*((g.estimate[0], g.variance) for g in gaps), strict=True)
-            shrunken += shrink(values, variances)[1]
+            shrunken += shrink([g.estimate[0] for g in gaps], [g.variance for g in gaps])[1]
         pooled = max(shrunken, key=lambda mean: abs(mean.value))
         size = abs(pooled.value)
         half = (pooled.interval(prob)[1] - pooled.interval(prob)[0]) / 2
@@ -476,7 +608,16 @@ class EqualizedOdds(_Gaps):
             test="the smallest p of all gaps, corrected for their number",
             parts=(part,),
             items=self._items(
-                subject, contrast, value, {(rate, largest.name): largest.estimate[0]}
+                subject,
+                contrast,
+                {(rate, largest.name): math.copysign(1.0, largest.estimate[0])},
+                value,
             ),
-            details={"class": largest.name, "rate": rate, "gaps": len(every)},
+            details={
+                "class": largest.name,
+                "rate": rate,
+                "gaps": len(every),
+                "draws": self.permutations if contrast.clusters is not None else None,
+                **({} if contrast.clusters is None else {"df": self._freedom(contrast)}),
+            },
         )

@@ -8,7 +8,7 @@ of people of the class within the group and others outside it (BNSP), low where 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -17,23 +17,50 @@ from numpy.typing import NDArray
 
 from evenhand.classifier.groups import group_levels, unit_items
 from evenhand.classifier.predictions import Predictions, read_predictions
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Run, instrument, option
 from evenhand.results import Measurement
 from evenhand.statistics.auc import auc
+from evenhand.statistics.clusters import NOTHING, cluster_mean, wilson_limits
 from evenhand.statistics.crossed import Mean
 from evenhand.statistics.intervals import Floats
 from evenhand.statistics.shrinkage import shrink
 
 
-def _mean(
-    value: float, influence: Floats, clusters: NDArray[np.intp], used: NDArray[np.bool_]
-) -> Mean:
-    """The value with the variance that the clusters' influence gives it."""
-    own = np.bincount(clusters[used], influence[used])
-    n = len(np.unique(clusters[used]))
-    variance = float(own @ own) * n / (n - 1) if n > 1 else math.nan
-    return Mean(value, variance, n - 1)
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """An area, or the mean of several, with its variance over clusters."""
+
+    mean: Mean
+    clusters: float
+    """The effective number of clusters of the side that has fewer."""
+
+
+def _area(
+    value: float,
+    influence: Floats,
+    clusters: NDArray[np.intp],
+    sides: Sequence[NDArray[np.bool_]],
+) -> _Area:
+    """The value with the variance that the influence of the clusters gives it.
+
+    Each side (the positives, the negatives) needs clusters of its own: degrees of freedom by
+    Welch's rule, or the smaller ones where clusters are on both sides.
+    """
+    number = int(clusters.max()) + 1
+    # the influence of a side has the mean 0: the deviations of its sum, not of its mean
+    found = [cluster_mean(influence[side], clusters[side], number) for side in sides]
+    own = [side.n * side.deviations for side in found]
+    fewest = min(side.clusters for side in found)
+    if not all(side.freedom for side in found):
+        return _Area(Mean(value, math.nan, 0.0), fewest)
+    both = bool(np.all([side.present for side in found], axis=0).any())
+    variance = float((np.sum(own, axis=0) ** 2).sum())
+    freedom = min(side.freedom for side in found)
+    if not both and variance > NOTHING:
+        parts = sum(float(x @ x) ** 2 / side.freedom for x, side in zip(own, found, strict=True))
+        freedom = variance**2 / parts
+    return _Area(Mean(value, variance, freedom), fewest)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +71,11 @@ class _GroupAuc:
     positives: ClassVar[Literal["group", "background"]]
     negatives: ClassVar[Literal["group", "background"]]
 
-    positive: str | None = option(None, help="Only this class, as with two of them.")
+    positive: str | None = option(
+        None,
+        metavar="CLASS",
+        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
+    )
 
     def measure(
         self,
@@ -57,18 +88,21 @@ class _GroupAuc:
             raise InputError(f"{name}: expected scores of the classes, got predictions alone")
         if not subject.true or not subject.groups:
             raise InputError(f"{name}: expected true classes and groups of people, got none")
-        if self.positive is not None and self.positive not in subject.scores:
-            raise UnknownNameError("class", self.positive, subject.scores)
-        true, n = np.array(subject.true), len(subject)
-        clusters = np.unique(subject.clusters or range(n), return_inverse=True)[1]
+        people = subject.originals
+        positive = people.find_positive(self.positive, people.scores)
+        notes = subject.notes
+        if positive is not None:
+            notes = (*notes, f"positive class: '{positive}'")
+        chosen = replace(self, positive=positive)
+        true, n = np.array(people.true), len(people)
+        clusters = np.unique(people.clusters or range(n), return_inverse=True)[1]
         measurements = []
-        for column, labels in subject.columns.items():
+        for column, labels in people.columns.items():
             own = np.array([label or "" for label in labels])
             for level in group_levels(column, labels):
                 sides = {"group": own == level, "background": (own != level) & (own != "")}
-                measurements.append(
-                    self._group(subject, f"{column}: {level}", sides, true, clusters, run)
-                )
+                m = chosen._group(people, f"{column}: {level}", sides, true, clusters, run)
+                measurements.append(replace(m, notes=notes))
         return measurements
 
     def _group(
@@ -81,7 +115,7 @@ class _GroupAuc:
         run: Run,
     ) -> Measurement:
         """The mean over classes; the influence of a person is that on all of them."""
-        parts, values, means, left_out = [], [], [], []
+        parts, values, areas, left_out = [], [], [], []
         total = np.zeros(len(true))
         for name in [self.positive] if self.positive is not None else list(subject.scores):
             of_class = true == name
@@ -96,28 +130,37 @@ class _GroupAuc:
             values.append(value)
             total += influence
             used = chosen[0] | chosen[1]
-            mean = _mean(value, influence, clusters, used)
-            means.append(mean)
-            parts.append(self._result(run, name, mean, int(used.sum()), subject.name, by="class"))
+            area = _area(value, influence, clusters, chosen)
+            areas.append(area)
+            parts.append(self._result(run, name, area, int(used.sum()), subject.name, by="class"))
         if not values:
             raise InputError(
                 f"{self.declaration.name}: {query}: expected a class with two people or more on "
                 "both sides, got none"
             )
-        spread, shrunken = shrink(values, [mean.variance for mean in means])
+        spread, shrunken = shrink(values, [area.mean.variance for area in areas])
         parts += [
             replace(
-                self._result(run, part.query, mean, part.n, subject.name, by="pooled"),
+                self._result(
+                    run, part.query, replace(area, mean=mean), part.n, subject.name, by="pooled"
+                ),
                 interval="empirical Bayes over classes, on the scale of log odds",
             )
-            for part, mean in zip(parts, shrunken, strict=True)
+            for part, area, mean in zip(parts, areas, shrunken, strict=True)
             if not math.isnan(spread)
         ]
         used = sides[self.positives] | sides[self.negatives]
+        area = areas[0]
+        if len(areas) > 1:
+            of = [sides[name] for name in dict.fromkeys((self.positives, self.negatives))]
+            area = _area(float(np.mean(values)), total / len(values), clusters, of)
+            known = [own for own in areas if not math.isnan(own.mean.variance)]
+            if len(known) < len(areas):  # a class of which nothing is known
+                area = replace(area, mean=replace(area.mean, variance=math.nan))
         return self._result(
             run,
             query,
-            _mean(float(np.mean(values)), total / len(values), clusters, used),
+            area,
             int(used.sum()),
             subject.name,
             parts=tuple(parts),
@@ -127,16 +170,25 @@ class _GroupAuc:
         )
 
     def _result(
-        self, run: Run, query: str, mean: Mean, n: int, subject: str, **more: Any
+        self, run: Run, query: str, area: _Area, n: int, subject: str, **more: Any
     ) -> Measurement:
-        """With the interval on the scale of the log odds."""
-        value = min(1 - 1e-12, max(1e-12, mean.value))
+        """With the interval on the scale of the log odds.
+
+        Where the scores separate without exception nothing varies: then it is Wilson's interval of
+        the fewer side's clusters, as the variance is at most A (1 - A) / n (Birnbaum & Klose 1957).
+        """
+        mean = area.mean
         low, high = 0.0, 1.0
-        if not math.isnan(mean.variance):
+        if mean.variance < NOTHING:
+            mean = replace(mean, freedom=area.clusters - 1)
+            low, high = wilson_limits(mean.value, area.clusters, run.prob, mean.freedom)
+        elif not math.isnan(mean.variance):
+            value = min(1 - 1e-12, max(1e-12, mean.value))
             centre = math.log(value / (1 - value))
             scaled = Mean(centre, mean.variance / (value * (1 - value)) ** 2, mean.freedom)
             ends = scaled.interval(run.prob)
             low, high = (1 / (1 + math.exp(-max(-700.0, min(700.0, end)))) for end in ends)
+        details = {"df": mean.freedom, **more.pop("details", {})}
         return self.declaration.result(
             run,
             query,
@@ -144,6 +196,7 @@ class _GroupAuc:
             subject=subject,
             n=n,
             interval="DeLong's, over people or clusters, on the scale of log odds",
+            details=details,
             **more,
         )
 
