@@ -211,7 +211,7 @@ def tables(options: argparse.Namespace) -> None:
     print("\n| pairs | number | mean τ | 95 %, families left out in turn | all three together |")
     print("| --- | ---: | ---: | --- | --- |")
     for name, pairs in kinds.items():
-        pairs = [pair for pair in pairs if len(measured_by(value, *pair)) >= FEWEST]
+        pairs = [pair for pair in pairs if ranks_models(value, *pair)]
         if pairs:
             tau, low, high = mean_agreement(value, family, pairs)
             _, wide_low, wide_high = mean_agreement(value, family, pairs, together)
@@ -234,6 +234,14 @@ def tables(options: argparse.Namespace) -> None:
 def measured_by(value: Values, one: str, two: str) -> list[str]:
     """The models that have both measures."""
     return [model for model, measure in value if measure == one and (model, two) in value]
+
+
+def ranks_models(value: Values, one: str, two: str) -> bool:
+    """Whether both measures rank the models: enough of them, and not all with equal values."""
+    both = measured_by(value, one, two)
+    return len(both) >= FEWEST and all(
+        len({value[m, each] for m in both}) > 1 for each in (one, two)
+    )
 
 
 def mean_agreement(

@@ -182,6 +182,7 @@ UNJUDGED = {
     ("text/metrics/odds.py", "_compare_classes"): "whether a ratio has a logarithm",
     ("vectors/debias/inlp.py", "inlp"): "when the rounds of a method end, by its definition",
     ("wording.py", "p_value"): "the decimals of a p-value",
+    ("wording.py", "supported"): "the decimals of a p-value",
     ("wording.py", "probability"): "the decimals of a probability",
 }
 """The functions outside of the judge that compare what is called so, and with what."""

@@ -77,9 +77,9 @@ def test_a_result_in_one_line() -> None:
 def test_the_error_of_a_corrected_p_value_is_multiplied() -> None:
     corrected = correct_p_values([measurement(0.0051, draws=10_000), *[measurement(0.9)] * 9])
     m = corrected[0]
-    assert m.details["p_holm"] == pytest.approx(0.051)
+    assert m.p == pytest.approx(0.051)
     assert m.draws == pytest.approx(1000)
-    assert p_text(m.details["p_holm"], m.draws) == "0.05"
+    assert p_text(m.p, m.draws) == "0.05"
     assert p_text(m.p_value, m.details["draws"]) == "0.005"
     assert corrected[1].draws is None
 

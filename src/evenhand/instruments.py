@@ -1035,7 +1035,7 @@ def _bias_test(
         prob=m.prob,
         ideal=m.ideal,
         p_value=m.p_value,
-        draws=m.details.get("draws"),
+        draws=m.details.get("draws") if general is None else None,
         n=m.n,
         df=m.details.get("df"),
         one_sided=m.worse != "away" and not sides,

@@ -188,8 +188,7 @@ def _p_text(result: Measurement | Comparison) -> str:
     """The p-value of a result as it stands in a line, with the family that it is corrected for."""
     if result.p is None:
         return ""
-    draws = result.draws if isinstance(result, Measurement) else None
-    value, _, bound = supported(result.p, draws)
+    value, _, bound = supported(result.p, result.draws)
     family = f" (corrected for {result.family} tests)" if result.family > 1 else ""
     return f", p {'<' if bound else '='} {value:.2g}{family}"
 
@@ -515,6 +514,12 @@ class Comparison(Result):
     def p(self) -> float | None:
         """The p-value, corrected for its family where it has one."""
         return self.p_value if self.p_corrected is None else self.p_corrected
+
+    @property
+    def draws(self) -> float | None:
+        """As for `Measurement`."""
+        draws, p = self.details.get("draws"), self.p
+        return draws * self.p_value / p if draws and p and self.p_value else draws
 
     @property
     def metric(self) -> str:

@@ -198,3 +198,22 @@ def test_power_with_clusters_of_both_groups():
         [m] = TprGap(permutations=999).measure(p)
         found += m.p_value <= 0.05 and m.low > 0
     assert found >= 40
+
+
+def test_gaps_say_how_many_exchanges_are_behind_p():
+    frame = clustered(40, mixed=False, gap=0.3).replace({"yes": "nurse", "no": "judge"})
+    for cluster in (None, "cluster"):
+        subject = read_predictions(frame, group="group", cluster=cluster)
+        [tpr], [odds] = (
+            kind(permutations=999).measure(subject) for kind in (TprGap, EqualizedOdds)
+        )
+        part = tpr.select("class")[0]
+        assert ("draws" in part.details) == (cluster is not None)
+        tested = part if cluster else tpr
+        assert f"{tested.details['draws']:,} random" in tested.test
+        share = tested.p_value * (tested.details["draws"] + 1)
+        assert share == pytest.approx(round(share))
+        assert ("draws" in odds.details) == (cluster is not None)
+    assert odds.details["draws"] * odds.details["gaps"] == pytest.approx(
+        part.details["draws"], abs=odds.details["gaps"]
+    )

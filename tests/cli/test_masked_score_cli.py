@@ -121,7 +121,7 @@ def test_two_models_table_and_figures(capsys, source, other, tmp_path):
     assert any(cache.glob("*.npy"))
     _, (change,) = measured(capsys, source, *models)
     assert change.change.value == 0
-    assert change.details["p_holm"] == 1
+    assert change.p == 1
     assert change.details["decided"]["both"] + change.details["decided"]["neither"] == 4
 
 

@@ -64,13 +64,11 @@ def test_parts_are_indented_on_request(capsys):
 
 def test_the_legend_says_which_p_values_are_corrected(capsys):
     raw = replace(MEASUREMENT, p_value=0.01)
-    corrected = replace(PART, p_value=0.01, details={"p_holm": 0.03})
+    corrected = replace(PART, p_value=0.01, p_corrected=0.03, family=3)
     print_measurements("Title", [replace(corrected, by="")])
-    assert "p: corrected over the table (Holm)." in capsys.readouterr().out
+    assert "p: corrected for 3 tests (Holm)." in capsys.readouterr().out
     print_measurements("Title", [replace(raw, parts=(corrected,))], parts=True)
-    text = capsys.readouterr().out
-    assert "p: corrected over the table" not in text
-    assert "p: of parts corrected for their number (Holm)." in text
+    assert "p: corrected for families of 1 and 3 tests (Holm)." in capsys.readouterr().out
 
 
 def test_comparisons_with_p_and_parts(capsys):

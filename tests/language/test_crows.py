@@ -235,7 +235,7 @@ def test_the_measurement_has_what_it_promises(fake):
     assert (m.metric, m.subject, m.query, m.ideal) == ("crows", fake.name, "sentence pairs", 0.5)
     assert any("Blodgett" in note for note in m.notes)
     feeling = m.part("feeling", "category")
-    assert feeling.details["p_holm"] >= feeling.p_value
+    assert feeling.p >= feeling.p_value
     assert len(m.items) == 3
     assert Measurement.from_dict(m.to_dict()) == m
     change = Crows.compare(m, m)

@@ -14,6 +14,7 @@ from evenhand.errors import InputError
 from evenhand.results import Items
 from evenhand.statistics.clusters import ClusterMean, cluster_mean
 from evenhand.statistics.intervals import Floats
+from evenhand.statistics.sequential import Seed
 
 Rate: TypeAlias = Literal["tpr", "fpr", "parity"]
 """Who is predicted to be in a class: those who are, those who are not, or everybody."""
@@ -52,7 +53,7 @@ class Contrast:
         k = len(self.classes)
         return ((~self.first).astype(np.intp) * k + self.true) * k + self.pred
 
-    def resampled(self, draws: int, seed: int) -> Iterator[Floats]:
+    def resampled(self, draws: int, seed: int | Seed) -> Iterator[Floats]:
         """Tables of resampled texts (some draws, 2, classes, classes)."""
         rng, k = np.random.default_rng(seed), len(self.classes)
         flat = self.counts().ravel()
@@ -60,7 +61,9 @@ class Contrast:
             drawn = rng.multinomial(len(self.rows), flat / flat.sum(), size)
             yield drawn.reshape(-1, 2, k, k).astype(float)
 
-    def exchanged(self, rate: Rate, draws: int, seed: int) -> tuple[Floats, Iterator[Floats]]:
+    def exchanged(
+        self, rate: Rate, draws: int, seed: int | Seed
+    ) -> tuple[Floats, Iterator[Floats]]:
         """The gaps of all classes, and those with the groups exchanged at random (draws, classes).
 
         Texts are exchanged within each true class, for parity among all. Clusters of people of one
@@ -73,7 +76,7 @@ class Contrast:
         tables = self._exchanged_texts(draws, seed, within=rate != "parity")
         return gap_table(self.counts(), rate), (gap_table(table, rate) for table in tables)
 
-    def _exchanged_texts(self, draws: int, seed: int, *, within: bool) -> Iterator[Floats]:
+    def _exchanged_texts(self, draws: int, seed: int | Seed, *, within: bool) -> Iterator[Floats]:
         rng, k = np.random.default_rng(seed), len(self.classes)
         counts = self.counts().astype(np.int64)
         both = counts.sum(axis=0)
@@ -91,7 +94,7 @@ class Contrast:
             yield np.stack([table, both - table], axis=1)
 
     def _exchanged_clusters(
-        self, rate: Rate, draws: int, seed: int
+        self, rate: Rate, draws: int, seed: int | Seed
     ) -> tuple[Floats, Iterator[Floats]]:
         hits, sizes = self._by_cluster(rate)  # (2, clusters, classes)
         of_group = np.maximum(sizes.sum(axis=1), 1)

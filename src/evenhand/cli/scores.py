@@ -249,7 +249,8 @@ def _print_differences(analysis: ScoreAnalysis) -> None:
             names, sign = names[::-1], -1.0
 
         def ends(result: Comparison, sign: float = sign) -> str:
-            return interval(*sorted((sign * result.change.low, sign * result.change.high)))
+            low, high = sorted((sign * result.change.low, sign * result.change.high))
+            return interval(low, high)
 
         row = [
             names[0] if many else " - ".join(names),

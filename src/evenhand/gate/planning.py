@@ -108,7 +108,8 @@ class RulePlan(Result):
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
             {"rule": self.rule, "metric": self.metric, "query": self.query, "n": self.n}
-            | point._asdict()
+            | {"worsening": point.worsening, "value": point.fails, "met": point.met}
+            | {"inconclusive": point.inconclusive, "not_met": point.not_met}
             for point in (self.unchanged, *self.curve)
         ]
 

@@ -106,8 +106,8 @@ def _differences(analysis: ScoreAnalysis) -> Section:
     if not analysis.comparisons:
         return Section("differences", "Differences")
     scoped = any(c.parts for c in analysis.comparisons)
-    rows = [
-        (
+    rows: list[list[Cell | str]] = [
+        [
             c.after.query,
             c.before.query,
             cell(c.change.value),
@@ -117,7 +117,7 @@ def _differences(analysis: ScoreAnalysis) -> Section:
             *([_scope(c)] if scoped else []),
             count(c.paired),
             Cell(needed_text(c)),
-        )
+        ]
         for c in analysis.comparisons
     ]
     headers = (

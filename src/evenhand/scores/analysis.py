@@ -401,12 +401,13 @@ class _Analysis:
             query = f"with these {len(self.levels[self.crossed])} {self.crossed}s"
             parts.append(self.result(self.metric, query, mean, len(rows), by="scope", **more))
         factors = [self.nested, *([self.crossed] if self.crossed else [])]
-        counts = {f"{each}s": len(np.unique(self.codes[each][rows])) for each in factors}
+        counts: dict[str, Any] = {
+            f"{each}s": len(np.unique(self.codes[each][rows])) for each in factors
+        }
         mean = self.mean(values, rows)
         tested: dict[str, Any] = {}
         if self.ideal is not None:
             tested = {"p_value": mean.test(self.ideal), "test": "two-sided t test of the ideal"}
-            counts["df"] = mean.freedom
         return self.result(
             self.metric,
             name,
@@ -414,7 +415,11 @@ class _Analysis:
             len(rows),
             parts=tuple(parts),
             left_out=tuple(text for text in scores.left_out if f"({name})" in text),
-            details={**counts, "items": len(np.unique(self.codes["item"][rows]))},
+            details={
+                **counts,
+                "items": len(np.unique(self.codes["item"][rows])),
+                "df": mean.freedom,
+            },
             **more,
             **tested,
         )
@@ -464,8 +469,8 @@ class _Analysis:
             self.cells[first], self.cells[second], assume_unique=True, return_indices=True
         )
         if self.crossed and not shared.size:
-            own = [self.codes[self.crossed][self.rows[model]] for model in (first, second)]
-            if not np.intersect1d(*own).size:
+            one, two = (self.codes[self.crossed][self.rows[model]] for model in (first, second))
+            if not np.isin(one, two).any():
                 return f"have no {self.crossed} in common and were not compared"
         few = "share fewer than two items and were not compared"
         if shared.size < 2:

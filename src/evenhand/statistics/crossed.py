@@ -78,7 +78,7 @@ class Mean:
         if math.isinf(limit):
             return None
         share = max(0.0, (null - limit) / (self.value - limit))
-        return min(1.0, 2 * share ** (self.freedom + 1))
+        return min(1.0, float(2 * share ** (self.freedom + 1)))
 
 
 def crossed(

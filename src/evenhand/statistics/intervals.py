@@ -74,8 +74,10 @@ def t_mean(x: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
 def welch(x: ArrayLike, y: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
     """The difference of two means with Welch's interval (unequal variances).
 
-    >>> [round(v, 3) for v in welch([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])]
-    [1.0, -1.267, 3.267]
+    A side with fewer than four values limits the degrees of freedom to its own (`most_freedom`).
+
+    >>> [round(v, 3) for v in welch([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0])]
+    [1.0, -1.234, 3.234]
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     difference = float(x.mean() - y.mean())
@@ -85,9 +87,8 @@ def welch(x: ArrayLike, y: ArrayLike, prob: float = 0.95) -> tuple[float, float,
     if a + b == 0:
         return difference, -math.inf, math.inf
     freedom = (a + b) ** 2 / (a**2 / (x.size - 1) + b**2 / (y.size - 1))
-    half = _t_quantile(prob, min(freedom, most_freedom((x.size - 1, y.size - 1)))) * math.sqrt(
-        a + b
-    )
+    freedom = min(freedom, most_freedom([x.size - 1, y.size - 1]))
+    half = _t_quantile(prob, freedom) * math.sqrt(a + b)
     return difference, difference - half, difference + half
 
 

@@ -11,7 +11,7 @@ true-positive and of false-positive rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -44,6 +44,7 @@ from evenhand.statistics import clusters
 from evenhand.statistics.intervals import Floats, fisher_z, share_difference
 from evenhand.statistics.odds import fisher_test
 from evenhand.statistics.power import quantile
+from evenhand.statistics.sequential import Counted, Seed, draw_until_clear
 from evenhand.statistics.shrinkage import root_mean_square, shrink
 from evenhand.wording import percent
 
@@ -67,10 +68,12 @@ class _ClassGap:
     sizes: tuple[int, int]
     hits: tuple[int, int]
     clustered: clusters.ShareDifference | None = None
+    draws: int | None = None
 
     @property
     def details(self) -> dict[str, Any]:
         return {
+            **({} if self.draws is None else {"draws": self.draws}),
             "rates": [a / n for a, n in zip(self.hits, self.sizes, strict=True)],
             "sizes": list(self.sizes),
             **({} if self.clustered is None else {"df": self.clustered.freedom}),
@@ -146,7 +149,7 @@ class _Gaps:
 
     def _classes(self, contrast: Contrast, rate: Rate, run: Run) -> list[_ClassGap]:
         class_gaps = []
-        chance = self._by_chance(contrast, rate, run) if contrast.clusters is not None else {}
+        chance = self._by_chance(contrast, rate, run) if contrast.clusters is not None else None
         for name in self._wanted(contrast):
             c = contrast.classes.index(name)
             of = members(contrast, rate, c)
@@ -159,8 +162,10 @@ class _Gaps:
                 gap = clusters.share_difference(
                     *contrast.means((contrast.pred == c).astype(float), of)
                 )
-                estimate, variance, p = gap.interval(run.prob), gap.variance, chance.get(name)
-                class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits, gap))
+                estimate, variance = gap.interval(run.prob), gap.variance
+                p = float(chance.p_values[c]) if chance else None
+                draws = chance.draws if chance else None
+                class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits, gap, draws))
                 continue
             estimate = share_difference(hits[0], sizes[0], hits[1], sizes[1], run.prob)
             shares = [(a + 1) / (n + 2) for a, n in zip(hits, sizes, strict=True)]
@@ -169,15 +174,40 @@ class _Gaps:
             class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits))
         return class_gaps
 
-    def _by_chance(self, contrast: Contrast, rate: Rate, run: Run) -> dict[str, float]:
+    def _by_chance(self, contrast: Contrast, rate: Rate, run: Run) -> Counted | None:
         """For each class how often clusters, exchanged at random, give a gap as large."""
+        chosen = [contrast.classes.index(name) for name in self._wanted(contrast)]
+        return self._exchange(contrast, rate, run, np.abs, chosen)
+
+    def _exchange(
+        self,
+        contrast: Contrast,
+        rate: Rate,
+        run: Run,
+        size: Callable[[Floats], Floats],
+        chosen: Sequence[int] | None = None,
+    ) -> Counted | None:
+        """How often random exchanges give gaps of at least the size of those observed.
+
+        `size` has a value for each class, of which `chosen` decide, or one for all of them.
+        """
         if not self.permutations:
-            return {}
-        observed, drawn = contrast.exchanged(rate, self.permutations, run.seed)
-        least = np.abs(observed) - 1e-12
-        extreme = sum((np.abs(gaps) >= least).sum(axis=0) for gaps in drawn)
-        p_values = (extreme + 1) / (self.permutations + 1)
-        return dict(zip(contrast.classes, p_values.tolist(), strict=True))
+            return None
+        least = size(contrast.exchanged(rate, 0, run.seed)[0]) - 1e-12
+        known = None if chosen is None else [c for c in chosen if np.isfinite(least[c])]
+
+        def count(draws: int, seed: Seed) -> Floats:
+            _, drawn = contrast.exchanged(rate, draws, seed)
+            extreme = [(size(gaps) >= least).sum(axis=0) for gaps in drawn]
+            return np.asarray(np.sum(extreme, axis=0))
+
+        return draw_until_clear(
+            count,
+            self.permutations,
+            run.seed,
+            factor=1 if known is None else max(1, len(known)),
+            deciding=lambda counts: counts if known is None else counts[known],
+        )
 
     def _parts(
         self, gaps: Sequence[_ClassGap], rate: Rate, contrast: Contrast, run: Run, subject: str
@@ -226,11 +256,11 @@ class _Gaps:
         tested = gap.p_value is not None
         return {
             "p_value": gap.p_value,
-            "test": f"{self.permutations:,} random exchanges of clusters" if tested else "",
+            "test": f"{gap.draws:,} random exchanges of clusters" if tested else "",
             "interval": "Newcombe's over clusters, of the effective number of texts"
             if gap.clustered is not None and gap.clustered.freedom
             else "the possible range: a group has a single cluster",
-            "details": {**gap.details, **({"draws": self.permutations} if tested else {})},
+            "details": gap.details,
         }
 
     def _summary(
@@ -279,6 +309,12 @@ class _Gaps:
             interval=known,
         )
         parts = [part, *self._correlation(contrast, gaps, run, subject.name)]
+
+        def size(every: Floats) -> Floats:
+            return np.asarray(np.sqrt((every[..., chosen] ** 2).mean(axis=-1)))
+
+        exchanged = self._exchange(contrast, rate, run, size)
+        within = " within true classes" if rate != "parity" else ""
         return self.declaration.result(
             run,
             contrast.query,
@@ -286,9 +322,8 @@ class _Gaps:
             subject=subject.name,
             n=len(contrast.rows),
             interval=f"{known}, up to the value",
-            p_value=self._p_value(contrast, rate, chosen, run),
-            test=f"{self.permutations:,} random exchanges of the groups"
-            + (" within true classes" if rate != "parity" else ""),
+            p_value=exchanged.p_value if exchanged else None,
+            test=f"{exchanged.draws:,} random exchanges of the groups{within}" if exchanged else "",
             parts=tuple(parts),
             items=self._items(
                 subject,
@@ -301,7 +336,7 @@ class _Gaps:
                 "mean_gap": float(values.mean()),
                 "largest": gaps[int(np.abs(values).argmax())].name,
                 "without_noise": corrected,
-                "draws": self.permutations or None,
+                **(exchanged.details if exchanged else {}),
                 **({} if contrast.clusters is None else {"df": self._freedom(contrast)}),
                 **({"repeats": "tpr-gap"} if rate == "fpr" and self._mirrored(contrast) else {}),
             },
@@ -359,18 +394,6 @@ class _Gaps:
             own = rate_influence(contrast, rate, contrast.classes.index(name))
             influence[contrast.rows] += slope * own
         return unit_items(subject, value, influence)
-
-    def _p_value(self, contrast: Contrast, rate: Rate, chosen: list[int], run: Run) -> float | None:
-        if not self.permutations:
-            return None
-        observed, drawn = contrast.exchanged(rate, self.permutations, run.seed)
-
-        def size(gaps: Floats) -> Floats:
-            return np.asarray(np.sqrt((gaps[..., chosen] ** 2).mean(axis=-1)))
-
-        least = size(observed) - 1e-12
-        extreme = sum(int((size(gaps) >= least).sum()) for gaps in drawn)
-        return (extreme + 1) / (self.permutations + 1)
 
     def _correlation(
         self, contrast: Contrast, gaps: Sequence[_ClassGap], run: Run, subject: str
@@ -597,6 +620,7 @@ class EqualizedOdds(_Gaps):
             interval="empirical Bayes over classes, corrected for their number",
         )
         tested = [p for _, gap in every if (p := gap.p_value) is not None]
+        draws = [gap.draws // len(tested) for _, gap in every if gap.draws]
         return self.declaration.result(
             run,
             contrast.query,
@@ -617,7 +641,7 @@ class EqualizedOdds(_Gaps):
                 "class": largest.name,
                 "rate": rate,
                 "gaps": len(every),
-                "draws": self.permutations if contrast.clusters is not None else None,
+                **({"draws": min(draws)} if draws else {}),
                 **({} if contrast.clusters is None else {"df": self._freedom(contrast)}),
             },
         )

@@ -216,8 +216,8 @@ def crows(
         The share of pairs, ties excluded, whose more stereotypical sentence is the likelier one,
         with Wilson's interval and the exact binomial test against one half. Parts: by
         "component" the mean difference of the two scores in nats, with its sign (Student's
-        interval); by "direction" and "category" the same for these pairs (categories with `p_holm`
-        in `details`); by "unit" the share with writers as the sampling unit.
+        interval); by "direction" and "category" the same for these pairs (categories with
+        `p_corrected`); by "unit" the share with writers as the sampling unit.
 
     Notes
     -----

@@ -414,7 +414,7 @@ def stereoset(
     -------
     Measurement
         The stereotype score as a share. Parts: by "component" `lms` and `icat`; by "type" and
-        "category" the same for these items, with `p_holm` in `details`. Target terms are the
+        "category" the same for these items, with `p_corrected`. Target terms are the
         sampling unit.
 
     Examples
