@@ -221,35 +221,35 @@ def scores_rows(
 
 
 def professions_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
-    """The contrast of ten professions in six templates with two, three and six pairs of persons."""
+    """The contrast of 40 professions in eight templates with two, three and six person pairs.
+
+    A pair matters for the professions of one group more than for those of the other, with an SD of
+    .3 or not at all; professions have an SD of .5, which is that of d.
+    """
     results = []
-    labels = np.arange(10) % 2
-    weights = np.where(labels == 0, 0.2, -0.2)
-    for pairs_ in (2, 3, 6):
-        for name, size in (("alike", 0.05), ("different", 0.4)):
-            rng = np.random.default_rng([seed, pairs_, int(100 * size)])
+    labels = np.arange(40) % 2
+    weights = np.where(labels == 0, 0.05, -0.05)
+    shift = 20 * weights[None, :, None] / 2  # moves the contrast by 1
+    for number in (2, 3, 6):
+        for name, size in (("alike", 0.0), ("different", 0.3)):
+            rng = np.random.default_rng([seed, number, int(100 * size)])
             found: dict[str, list[bool]] = {
                 key: [] for key in ("alarms", "coverage", "power_05", "power_08")
             }
             for _ in range(worlds):
-                effects = [
-                    (0.3, (6, 10, 1)),
-                    (size, (1, 10, pairs_)),
-                    (0.5, (1, 10, 1)),
-                    (0.3, (6, 10, pairs_)),
-                ]
-                table = sum(sd * rng.normal(size=shape) for sd, shape in effects)
-                table = table + size * rng.normal(size=pairs_) * (labels == 0)[None, :, None]
+                table = 0.5 * rng.normal(size=(1, 40, 1)) + 0.3 * rng.normal(size=(8, 40, number))
+                table += size * rng.normal(size=number) * (labels == 0)[None, :, None]
+                table += 0.2 * rng.normal(size=(8, 1, 1)) * (labels == 0)[None, :, None]
                 mean = crossed(table, weights, labels)
                 low, high = mean.interval(0.95)
                 found["alarms"].append(bool((mean.p_value or 1.0) < LEVEL))
                 found["coverage"].append(low <= 0 <= high)
                 for key, d in (("power_05", 0.5), ("power_08", 0.8)):
-                    moved = crossed(table + 0.5 * d * weights[None, :, None] * 10, weights, labels)
+                    moved = crossed(table + 0.5 * d * shift, weights, labels)
                     found[key].append(bool((moved.p_value or 1.0) < LEVEL))
             arrays = {key: np.array(values) for key, values in found.items()}
             results.append(
-                row("model measure (professions)", f"{pairs_} person pairs, {name}", arrays)
+                row("model measure (professions)", f"{number} person pairs, {name}", arrays)
             )
     return results
 

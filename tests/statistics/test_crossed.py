@@ -218,24 +218,20 @@ def test_intervals_of_crossed_means_cover_the_truth_with_scores_missing(missing,
 
 
 @pytest.mark.parametrize("pairs", [2, 3])
-@pytest.mark.parametrize(
-    "scales", [{**SCALES, "p": 0.5}, {"p": 0.3, "e": 1.0}, {"k": 0.4, "e": 0.5}]
-)
+@pytest.mark.parametrize("scales", [SCALES, {"k": 0.4, "p": 0.5, "e": 0.3}, {"p": 0.3, "e": 1.0}])
 def test_few_pairs_of_persons_raise_no_false_alarms(pairs, scales):
-    """With Satterthwaite's degrees of freedom alone p < .05 in .12 of worlds with two pairs."""
+    """With Satterthwaite's degrees of freedom alone p < .05 in .10 of worlds with two pairs."""
     rng = np.random.default_rng(11)
-    labels = np.arange(10) % 2
-    weights = np.where(labels == 0, 0.2, -0.2)
-    alarms, covered = np.zeros(2), np.zeros(2)
+    alarms = covered = 0
     for _ in range(400):
-        table, _ = simulated(rng, (5, 10, pairs), {"p": 0.0, **scales}, value=0.0)
-        for i, mean in enumerate((crossed(table), crossed(table, weights, labels))):
-            low, high = mean.interval(0.95)
-            alarms[i] += mean.p_value < 0.05
-            covered[i] += low <= 0 <= high
-            assert mean.freedom <= pairs - 1
-    assert (alarms / 400 <= 0.07).all(), alarms
-    assert (covered / 400 >= 0.93).all(), covered
+        table, _ = simulated(rng, (14, 40, pairs), scales, value=0.0)
+        mean = crossed(table)
+        low, high = mean.interval(0.95)
+        alarms += mean.p_value < 0.05
+        covered += low <= 0 <= high
+        assert mean.freedom <= pairs - 1
+    assert alarms / 400 <= 0.07
+    assert covered / 400 >= 0.93
 
 
 def test_never_more_freedom_than_the_coarsest_factor():

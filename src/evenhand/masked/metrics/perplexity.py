@@ -233,7 +233,8 @@ def _mean_loss(
 
 def _exponential(mean: float, means: Floats, prob: float, texts: int) -> Estimate:
     """The exponential of a mean; of a single text nothing is known of others."""
-    tails = [(1 - prob) / 2, (1 + prob) / 2]
-    ends = np.quantile(means, tails) if texts > 1 else np.array([-np.inf, np.inf])
+    ends = np.array([-np.inf, np.inf])
+    if texts > 1:
+        ends = np.quantile(means, [(1 - prob) / 2, (1 + prob) / 2])
     value, low, high = (float(np.exp(x)) for x in (mean, *ends))
     return Estimate(value=value, low=low, high=high, prob=prob)
