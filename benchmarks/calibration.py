@@ -461,6 +461,7 @@ def benchmarks_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
     kinds = [
         ("crows", "100 pairs, one a writer", partial(crows, 100, 1, 0.0)),
         ("crows", "20 writers of 5 pairs, ICC .3", partial(crows, 20, 5, 0.3)),
+        ("crows", "77 writers of 20 pairs, ICC .05", partial(crows, 77, 20, 0.05)),
         ("crows", "5 writers of 20 pairs, ICC .3", partial(crows, 5, 20, 0.3)),
         ("stereoset", "79 terms of 10 items, ICC .3", partial(stereoset, 79, 10, 0.3)),
         ("stereoset", "20 terms of 5 items, ICC .5", partial(stereoset, 20, 5, 0.5)),

@@ -1,7 +1,7 @@
 """Short versions of the rows of benchmarks/calibration.py, and the table that is published.
 
-A row passes where its alarms are within the upper 99 % limit of 5 %: with 150 worlds that notices a
-rate of 12 % in most seeds, with 200 worlds in nearly all.
+A row passes where its alarms are within the upper 99 % limit of 5 %: a rate of 12 % is noticed in
+81 % of all seeds with 150 worlds, in 89 % with 200. The seeds are fixed.
 """
 
 from __future__ import annotations

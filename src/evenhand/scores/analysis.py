@@ -679,7 +679,8 @@ def needed_text(c: Comparison) -> str:
 def _interval(mean: Mean) -> str:
     if math.isnan(mean.variance):
         return "none: what is sampled has a single level"
-    return f"Student's, over {' and '.join(f'{name}s' for name in mean.over)}"
+    how = "Wilson's with Student's quantile" if mean.limits == (0.0, 1.0) else "Student's"
+    return f"{how}, over {' and '.join(f'{name}s' for name in mean.over)}"
 
 
 def _design(scores: Scores) -> tuple[str, str | None]:

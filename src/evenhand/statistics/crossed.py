@@ -37,6 +37,10 @@ class Mean:
     share $q = 1 - (\alpha/2)^{1/n}$ of the clusters can then differ, n the number of the coarsest,
     so the interval is $[x - q (x - l),\ x + q (u - x)]$ with the limits l and u: unbounded where
     there are none.
+
+    Student's interval of a mean x of scores between 0 and 1 is too short on the side of the nearer
+    bound. Wilson's (1927), of as many independent scores as have that variance, $x (1 - x) / V$,
+    and with Student's quantile, is not.
     """
 
     value: float
@@ -46,7 +50,7 @@ class Mean:
     limits: tuple[float, float] = (-math.inf, math.inf)
 
     def interval(self, prob: float) -> tuple[float, float]:
-        """Student's interval; unbounded where nothing gives a variance."""
+        """Student's interval; of scores between 0 and 1 Wilson's; unbounded without a variance."""
         from scipy.special import stdtrit
 
         low, high = self.limits
@@ -55,6 +59,11 @@ class Mean:
         if self.variance == 0:
             share = 1 - ((1 - prob) / 2) ** (1 / (self.freedom + 1))
             return self.value - share * (self.value - low), self.value + share * (high - self.value)
+        if self.limits == (0.0, 1.0) and 0 < self.value < 1:
+            from evenhand.statistics.clusters import wilson_limits
+
+            worth = self.value * (1 - self.value) / self.variance
+            return wilson_limits(self.value, worth, prob, self.freedom)
         half = float(stdtrit(self.freedom, (1 + prob) / 2)) * math.sqrt(self.variance)
         return max(self.value - half, low), min(self.value + half, high)
 
