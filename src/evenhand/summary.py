@@ -236,7 +236,8 @@ def _several(judged: Sequence[Judged]) -> str:
             return f"None found in {len(judged)} tests{where}: {which}."
         count = "all" if unsettled == len(judged) else f"{unsettled} of {len(judged)}"
         start = f"Undecided: none of {len(judged)} tests{where} found a bias"
-        return f"{start}, {count} leave one open; {which}."
+        leave = "leaves" if unsettled == 1 else "leave"
+        return f"{start}, {count} {leave} one open; {which}."
     clause = _clause(first)
     opposite = sum(j.outcome == "opposite" for _, j in found)
     aside = f" ({opposite} of them the opposite of bias)" if opposite else ""

@@ -37,6 +37,13 @@ def test_json_has_the_measures_with_parts_by_class(predictions, capsys):
     assert {each["metric"] for each in shown["skipped"]} >= {"subgroup-auc", "calibration-gap"}
 
 
+def test_table_document_and_sentence_have_one_p(predictions, capsys):
+    assert run(["classifier", predictions, "--group", "gender", "--json"]) == 0
+    gaps = json.loads(capsys.readouterr().out)["measurements"][:2]
+    assert [m["family"] for m in gaps] == [2, 2]
+    assert max(m["p_corrected"] / m["p_value"] for m in gaps) == pytest.approx(2)
+
+
 def test_scores_clusters_and_the_last_line(predictions, capsys):
     scores = [f"--score=class_{i}=score_class_{i}" for i in range(3)]
     arguments = ["classifier", predictions, "--group", "gender", "--cluster", "person", *scores]

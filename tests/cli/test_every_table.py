@@ -76,8 +76,9 @@ SLOW = {
     *("posterior plan", "posterior compare", "vectors pairs"),
 }
 STARTS = (
-    *("^Found", "^None found", "^Measured", "^No clear change", "^Nothing can be said"),
-    *("^To detect a difference of ", "^glove.hard is", " is less biased ", " could be first "),
+    *("^Found", "^Undecided", "^None found", "^Measured", "^No clear change"),
+    *("^Nothing can be said", "^To detect a difference of ", "^glove.hard is"),
+    *(" is less biased ", " could be first "),
 )
 """What a closing sentence begins with, or says."""
 

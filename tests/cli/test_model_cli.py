@@ -144,12 +144,13 @@ def test_a_question_gets_a_short_answer(causal, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == sentences[0]
     assert shown[1].startswith("mini: his ")
-    assert "built-in sentences" in shown[2]
+    assert "over 6 wordings" in shown[2]
+    assert shown[3].startswith("Undecided: ")
     assert run(["ask", sentences[0], "--model", "mini", "--json"]) == 0
     [answer] = json.loads(capsys.readouterr().out)["answers"]
     assert answer["words"][0]["word"] == "his"
     assert run(["ask", "no mask"]) == 2
-    assert "expected one [MASK]" in capsys.readouterr().err
+    assert "expected one pronoun" in capsys.readouterr().err
 
 
 def test_pairs_and_schemas_by_command(causal, tmp_path, capsys):
@@ -181,3 +182,11 @@ def test_pairs_and_schemas_by_command(causal, tmp_path, capsys):
     assert problem.startswith("error: ")
     assert names[1] in problem
     assert problem.count("\n") == 1
+
+
+def test_tests_of_one_command_are_corrected_together(capsys):
+    assert run(["model", "measure", "mini", "--metric", "phrases", "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)["measurements"]
+    themes = [m for m in measured if m["metric"] == "phrases" and not m["details"]["neutral"]]
+    assert [m["family"] for m in themes] == [len(themes)] * len(themes)
+    assert all(m["p_corrected"] >= m["p_value"] for m in themes)

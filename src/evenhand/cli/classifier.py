@@ -27,7 +27,7 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.output import print_finding, print_json, print_measurements, print_notes, say
 from evenhand.errors import InputError
-from evenhand.instruments import Run, instruments, lookup
+from evenhand.instruments import Run, correct_results, instruments, lookup
 from evenhand.results import Measurement
 
 __all__ = ["classifier"]
@@ -128,6 +128,7 @@ def classifier(  # noqa: D103
             skipped[cls.declaration.name] = str(error)
     if not results:
         raise InputError(next(iter(skipped.values())))
+    results = correct_results(results)
     by = ("class", *subject.groups)
     notes = [{"metric": name, "reason": reason} for name, reason in skipped.items()]
     if as_json:

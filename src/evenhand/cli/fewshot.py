@@ -55,7 +55,7 @@ from evenhand.fewshot.settings import (
     run_settings,
 )
 from evenhand.files import public_arguments, public_names, real_path
-from evenhand.instruments import Run, compare, instruments
+from evenhand.instruments import Run, compare, correct_results, instruments
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -260,6 +260,8 @@ def bias(
         [replace(each.measure(run, run=Run(prob=prob)), subject=name) for each in both]
         for run, name in zip(bar(runs, "measuring"), _run_names(runs), strict=True)
     ]
+    corrected = iter(correct_results([m for pair in measured for m in pair]))
+    measured = [[next(corrected) for _ in pair] for pair in measured]
     comparisons = [
         [compare(before, after) for before, after in zip(measured[0], other, strict=True)]
         for other in measured[1:]

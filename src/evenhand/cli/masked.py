@@ -55,7 +55,7 @@ from evenhand.cli.output import (
 )
 from evenhand.cli.progress import progress_bar, step_bars
 from evenhand.files import public_arguments, public_names
-from evenhand.instruments import Run, compare_together, instruments
+from evenhand.instruments import Run, compare_together, correct_results, instruments
 from evenhand.masked.finetuning import Settings as FinetuneSettings
 from evenhand.masked.generation import DIRECTIONS
 from evenhand.masked.generation import Settings as GenerationSettings
@@ -369,11 +369,13 @@ def associate(
     """
     sentences, incomplete = _design(file, own)
     loaded = load.each(models)
-    results = [
-        m
-        for model in loaded
-        for m in measure_with(ASSOCIATE(), model, sentences, Run(prob=prob), load.cache)
-    ]
+    results = correct_results(
+        [
+            m
+            for model in loaded
+            for m in measure_with(ASSOCIATE(), model, sentences, Run(prob=prob), load.cache)
+        ]
+    )
     changes = compare_together([ASSOCIATE.compare(results[0], other) for other in results[1:]])
     if folder:
         from evenhand.report.masked import association_charts
@@ -564,6 +566,7 @@ def phrases(
                 correlations.append(m)
             elif (m.subject, m.query) not in {(known.subject, known.query) for known in effects}:
                 effects.append(m)
+    effects = correct_results(effects)
     first = {m.query: m for m in effects if m.subject == loaded[0].name}
     others = {model.name for model in loaded[1:]}
     comparisons = compare_together(
@@ -706,6 +709,7 @@ def _measure_models(
     for source in dict.fromkeys(models):
         [m] = measure_with(instrument, load(source), material, run, load.cache)
         results.append(replace(m, subject=source))
+    results = correct_results(results)
     changes = [instrument.compare(results[0], other) for other in results[1:]]
     return results, compare_together(changes)
 

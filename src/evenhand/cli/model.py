@@ -42,7 +42,7 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.cli.progress import progress_bar
-from evenhand.instruments import LANGUAGE, Run, instruments, lookup
+from evenhand.instruments import LANGUAGE, Run, correct_results, instruments, lookup
 from evenhand.language.control import CONTROLS, check_control, controls, mark_control
 from evenhand.language.debiasing import LayerSettings
 from evenhand.results import Comparison, Measurement
@@ -187,6 +187,7 @@ def measure_model(
                     checks.append(check_control(instrument, loaded, read, control, how))
                 measured[0] = mark_control(measured[0], checks[-1])
             results += measured
+    results = correct_results(results)
     if as_json:
         content: dict[str, Any] = {"model": loaded.name, "kind": LANGUAGE[kind]}
         content |= {"controls": checks} if control else {}

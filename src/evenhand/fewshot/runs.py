@@ -46,6 +46,7 @@ from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, swap_gende
 from evenhand.fewshot.settings import RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import document, public_name, save_json, to_json, versions
+from evenhand.instruments import correct_results
 from evenhand.results import Comparison, Measurement, Measurements
 from evenhand.statistics.jackknife import Ints
 from evenhand.summary import summarize
@@ -237,13 +238,18 @@ def summarise(
     """
     measured = accuracy(run, prob=prob)
     baseline = accuracy(run.baseline, prob=prob)
+    biases = (
+        []
+        if run.counterfactuals is None
+        else correct_results(
+            [bias(run, prob=prob, margin=margin, permutations=permutations, seed=seed)]
+        )
+    )
     return RunResults(
         accuracy=measured,
         baseline=baseline,
         above_baseline=compare_accuracy(baseline, measured),
-        bias=None
-        if run.counterfactuals is None
-        else bias(run, prob=prob, margin=margin, permutations=permutations, seed=seed),
+        bias=next(iter(biases), None),
     )
 
 

@@ -231,8 +231,8 @@ class Bias:
     def evidence(measurement: Measurement) -> list[Evidence]:
         """The association and the accuracy gap of a classifier without mitigation.
 
-        The p-value that decides is that of chance in the tested classes, with the value and to
-        either side what chance gives as its interval.
+        Interval and p-value for new classes decide. Beside them stands the p-value of chance in the
+        tested classes, with the value and to either side what chance gives as its interval.
         """
         if measurement.details.get("mitigation", "none") != "none":
             return []
