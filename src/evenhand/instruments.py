@@ -997,14 +997,15 @@ class Tested:
 def tests_of(m: Measurement) -> list[Tested]:
     """The tests of a result: those that its instrument names, or the result itself.
 
-    A result that its instrument does not name decides nothing.
+    A result that its instrument does not name decides nothing. A part by "unit" is the same value
+    with a wider sampling unit, such as the writers of sentence pairs: then it decides.
     """
     cls = find(m.metric) or find(_estimated().get(f"{m.metric} {m.query}", ""))
     about: Declaration | None = None if cls is None else cls.declaration
     named: list[Evidence] = []
     plays = about is not None and m.metric == about.name and about.role not in ("shown", "")
     if cls is not None and plays and not m.by:
-        named = cls.evidence(m) if hasattr(cls, "evidence") else [Evidence(measurement=m)]
+        named = cls.evidence(m) if hasattr(cls, "evidence") else [_evidence(m)]
     explained = _explained(cls, m)
     return [
         Tested(
@@ -1013,8 +1014,13 @@ def tests_of(m: Measurement) -> list[Tested]:
             about=about,
             explained=explained,
         )
-        for each in named or [Evidence(measurement=m)]
+        for each in named or [_evidence(m)]
     ]
+
+
+def _evidence(m: Measurement) -> Evidence:
+    """The result as a test; over the wider sampling unit (a part by "unit") where it has one."""
+    return Evidence(measurement=m, general=next(iter(m.select("unit")), None))
 
 
 def _bias_test(

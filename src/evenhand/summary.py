@@ -82,7 +82,7 @@ def clause_of(cls: Any, m: Measurement) -> str:
 
 
 def _clause(tested: Tested) -> str:
-    return clause_of(find(tested.about.name) if tested.about else None, tested.measurement)
+    return clause_of(find(tested.about.name) if tested.about else None, tested.evidence.measurement)
 
 
 def _value(x: float) -> str:
@@ -117,10 +117,18 @@ def _numbers(tested: Tested, judgement: Judgement) -> str:
             text += f"; random words score {_value(m.details['null_median'])}"
         if judgement.p_tested is not None:
             text += f"; p {p_relation(judgement.p_tested)}".replace("\u00a0", " ")
-            text += " in the classes tested"
+            text += f" {_tested(tested)}"
     elif judgement.family > 1 and judgement.outcome not in ("not judged", "not measured"):
         text += f", {judgement.family} intervals together"
     return text
+
+
+def _tested(tested: Tested) -> str:
+    """What was tested, where a wider population decides."""
+    if tested.measurement.by == "unit":
+        unit = tested.about.unit if tested.about is not None else "items"
+        return f"over single {unit}"
+    return "in the classes tested"
 
 
 def _relation(text: str) -> str:
@@ -171,7 +179,7 @@ def _single(tested: Tested, judgement: Judgement, *, of: int = 1) -> str:
         start = outcome.capitalize()
         beside = ""
         if judgement.in_tested:
-            beside = "; beyond chance in the classes tested, not certain for new ones"
+            beside = f"; beyond chance {_tested(tested)}, not certain for others"
         return f"{start}{where}: {label} {numbers}{_open(judgement)}{beside}."
     start = "Found" if outcome == "found" else "Found the opposite of bias"
     if clause := _clause(tested):

@@ -781,7 +781,7 @@ def _print_pairs(m: Measurement) -> None:
     for by_writer in m.select("unit"):
         say(
             f"all pairs, with the {m.details['writers']} writers as the unit: "
-            f"{estimate(by_writer.estimate)}"
+            f"{estimate(by_writer.estimate)}, p {p_text(by_writer.p)}; this decides"
         )
     if m.left_out:
         more = f"; and {len(m.left_out) - 5} more" if len(m.left_out) > 5 else ""

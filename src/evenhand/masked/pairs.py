@@ -28,6 +28,8 @@ from evenhand.masked.scoring import (
     target_log_probs,
 )
 from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.statistics.clusters import cluster_mean
+from evenhand.statistics.crossed import Mean
 from evenhand.statistics.intervals import Floats, paired_shares, t_mean, wilson
 from evenhand.statistics.tests import binomial_test
 from evenhand.text.tables import Source
@@ -38,8 +40,6 @@ Direction = Literal["stereo", "antistereo"]
 DIRECTIONS = ("stereo", "antistereo")
 COLUMNS = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
 WRITER = "anon_writer"
-RESAMPLES = 2000
-"""Resamples of writers."""
 TIE = 5e-4
 """Sums of log probabilities closer than this are a tie: the code of Nangia et al. (2020) rounds
 to 3 digits."""
@@ -404,31 +404,23 @@ def _preference(
 def _by_writer(
     rows: Sequence[Row], *, declaration: Declaration, run: Run, subject: str
 ) -> Measurement | None:
-    """The share with writers as the unit: writers are resampled with all their pairs."""
-    counts: dict[str, list[int]] = {}
-    for row in rows:
-        if row["prefers"] != "neither":
-            if not row["writer"]:
-                return None
-            count = counts.setdefault(row["writer"], [0, 0])
-            count[0] += row["prefers"] == "more"
-            count[1] += 1
-    if len(counts) < 2:
+    """The share with writers as the sampling unit, and its test."""
+    decided = [row for row in rows if row["prefers"] != "neither"]
+    names, codes = np.unique([row["writer"] for row in decided], return_inverse=True)
+    if len(names) < 2 or "" in names:
         return None
-    table = np.array(list(counts.values()))
-    chosen = np.random.default_rng(run.seed).integers(len(table), size=(RESAMPLES, len(table)))
-    resampled = table[chosen].sum(axis=1)
-    shares = resampled[:, 0] / resampled[:, 1]
-    low, high = np.quantile(shares, [(1 - run.prob) / 2, (1 + run.prob) / 2])
-    preferred, decided = table.sum(axis=0)
+    mean = cluster_mean([row["prefers"] == "more" for row in decided], codes, len(names))
     return declaration.result(
         run,
         "writer",
-        (float(preferred / decided), float(low), float(high)),
-        n=len(table),
-        interval="percentile bootstrap over writers",
+        mean.share(run.prob),
+        n=len(names),
+        interval="Wilson's, of as many independent pairs as the writers are worth",
+        p_value=Mean(mean.value, mean.variance, mean.freedom, limits=(0.0, 1.0)).test(0.5),
+        test="two-sided t test of one half, over writers",
         subject=subject,
         by="unit",
+        details={"df": mean.freedom},
     )
 
 

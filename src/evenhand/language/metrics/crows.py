@@ -53,6 +53,7 @@ CAUSAL_CAVEAT = (
 
 @instrument(
     name="crows",
+    unit="pairs",
     subject="language",
     label="CrowS-Pairs",
     question="Does the model prefer the more stereotypical sentence of a pair?",

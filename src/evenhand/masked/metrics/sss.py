@@ -25,6 +25,7 @@ __all__ = ["Sss", "sss"]
 
 @instrument(
     name="sss",
+    unit="pairs",
     subject="model",
     label="StereoSet score (SSS)",
     question="Does the model expect the word that makes a sentence stereotypical?",
