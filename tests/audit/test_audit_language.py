@@ -113,7 +113,7 @@ def levels(bias, seed=0):
 def test_verdicts_by_topic():
     clean = [levels(0.0, seed) for seed in range(4)]
     assert list(clean[0]) == ["gender", "age", "disease", "race"]
-    assert sum(set(found.values()) == {"none found"} for found in clean) >= 3
+    assert sum(set(found.values()) <= {"none found", "undecided"} for found in clean) >= 3
     assert not any("strong evidence" in found.values() for found in clean)
     planted = levels(1.0)
     assert (planted["gender"], planted["race"]) == ("strong evidence", "strong evidence")

@@ -108,7 +108,7 @@ def test_one_model_and_its_files(capsys, path, tmp_path):
     assert "under other priors" in text
     saved = json.loads((folder / "results.json").read_text())
     assert list(saved["models"]) == ["crossed"]
-    assert len(saved["sensitivity"]) == 7
+    assert len(saved["sensitivity"]) == 8
     draws = pd.read_csv(folder / "draws" / "crossed.csv")
     assert len(draws) == 160
     delta = select(saved, "posterior_contrast", "crossed")["associated-different"]
