@@ -20,6 +20,7 @@ import math
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -75,6 +76,13 @@ class World:
     name: str
     draw: Callable[[int, float], Outcome]
     power: bool = True
+
+
+def differ(sides: Sequence[Any], level: float = NOMINAL) -> bool:
+    """Whether the usual test of two means finds a difference; equal values have none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return bool(stats.ttest_ind(*sides, equal_var=False).pvalue < level)
 
 
 def row(command: str, world: World, worlds: int, seed: int) -> dict[str, Any]:
@@ -182,7 +190,7 @@ class Words:
         return Outcome(
             found=says_found(measured) or verdict.found,
             covered=holds(contrast, 0.0),
-            naive=bool(stats.ttest_ind(*cells, equal_var=False).pvalue < NOMINAL),
+            naive=differ(cells),
         )
 
     def unit(self) -> float:
@@ -319,7 +327,7 @@ def naive_contrast(jobs: Measurement, level: float) -> bool:
         [item["difference"] for item in rows if item["group"] == side]
         for side in ("male", "female")
     ]
-    return bool(stats.ttest_ind(*sides, equal_var=False).pvalue < level)
+    return differ(sides, level)
 
 
 @cache
@@ -532,7 +540,7 @@ class Texts:
         return Outcome(
             found=says_found(measured) or judge("predictions", measured).found,
             covered=holds(tpr, 0.0) if tpr is not None and self.classes == 2 else None,
-            naive=bool(stats.ttest_ind(*hits, equal_var=False).pvalue < NOMINAL),
+            naive=differ(hits),
         )
 
 
@@ -648,7 +656,7 @@ class Tables:
 def naive_cells(table: Any) -> bool:
     """Welch's test of the distances to own and to other stereotypes."""
     cells = [table.distance[table.connection == kind] for kind in (0, 1)]
-    return bool(stats.ttest_ind(*cells, equal_var=False).pvalue < NOMINAL)
+    return differ(cells)
 
 
 def posterior_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
