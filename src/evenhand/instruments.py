@@ -42,7 +42,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overloa
 
 from evenhand.display import ResultList
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.judging import BiasTest, General, Judgement, judge, simultaneous, widen
+from evenhand.judging import BiasTest, General, HasRole, Judgement, judge, simultaneous, widen
 from evenhand.registry import entry_points
 from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
 from evenhand.statistics.intervals import jackknife, two_way_jackknife
@@ -252,7 +252,7 @@ def option(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
+class Declaration(HasRole):
     """What is known of an instrument without running it.
 
     Parameters
@@ -347,21 +347,6 @@ class Declaration:
         return self.measures(kind) and (
             self.audit if isinstance(self.audit, bool) else kind in self.audit
         )
-
-    @property
-    def required(self) -> bool:
-        """Whether strong evidence needs it."""
-        return self.role in ("leads", "required")
-
-    @property
-    def decides(self) -> bool:
-        """Whether its tests decide a verdict."""
-        return self.required or self.role == "decides"
-
-    @property
-    def confirms(self) -> bool:
-        """Whether its tests can support those that are required."""
-        return self.role in ("decides", "confirms")
 
     def result(
         self, run: Run, query: str, estimate: tuple[float, float, float], **fields: Any

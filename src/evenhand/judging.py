@@ -203,8 +203,30 @@ class General:
     p_value: float | None
 
 
+class HasRole:
+    """What a part in a verdict means: of a test, and of the instrument that it is by."""
+
+    __slots__ = ()
+    role: str
+
+    @property
+    def required(self) -> bool:
+        """Whether strong evidence needs it."""
+        return self.role in ("leads", "required")
+
+    @property
+    def decides(self) -> bool:
+        """Whether it decides a verdict."""
+        return self.required or self.role == "decides"
+
+    @property
+    def confirms(self) -> bool:
+        """Whether it can support the tests that are required."""
+        return self.role in ("decides", "confirms")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BiasTest:
+class BiasTest(HasRole):
     """What the judge needs of a result.
 
     Parameters
@@ -274,21 +296,6 @@ class BiasTest:
     repeats: str = ""
     corrected: tuple[float, int] | None = None
     judged: bool = True
-
-    @property
-    def required(self) -> bool:
-        """Whether strong evidence needs it."""
-        return self.role in ("leads", "required")
-
-    @property
-    def decides(self) -> bool:
-        """Whether it decides a verdict."""
-        return self.required or self.role == "decides"
-
-    @property
-    def confirms(self) -> bool:
-        """Whether it can support the tests that are required."""
-        return self.role in ("decides", "confirms")
 
     @property
     def kind(self) -> Literal["deciding", "confirming", "other"]:
