@@ -11,7 +11,7 @@ JOBS ?= 2
 # written even where the environment forbids it: else each test process compiles all modules again
 HOMELESS := PYTHONDONTWRITEBYTECODE= XDG_CACHE_HOME=$(CURDIR)/.venv/kept/cache XDG_CONFIG_HOME=$(CURDIR)/.venv/kept/config
 
-.PHONY: audit test check lint types layers docs browser slow bench wheel clean help
+.PHONY: audit test check lint types layers docs browser slow bench peers wheel clean help
 
 help:
 	@echo "make audit   audit the embedded defaults and say where report.html is"
@@ -20,6 +20,7 @@ help:
 	@echo "make docs    the documentation site, into build/site"
 	@echo "make wheel   the wheel in bare environments, with each extra and the oldest versions"
 	@echo "make bench   the benchmarks, each one table"
+	@echo "make peers   other tools on inputs whose answers are known, one table"
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt torch
@@ -77,6 +78,10 @@ bench: .venv/developed
 	$(BIN)/python benchmarks/masked.py
 	$(BIN)/python benchmarks/fewshot.py
 	$(BIN)/python benchmarks/grid.py
+
+# needs the package index, 3 GB of temporary disk and 20 to 45 minutes; PEERS="wefe fairlearn" for a part
+peers: .venv/developed
+	$(BIN)/python benchmarks/peers.py $(PEERS)
 
 clean:
 	rm -rf .venv build dist $(OUT)

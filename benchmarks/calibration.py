@@ -19,11 +19,13 @@ import argparse
 import math
 import os
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +39,24 @@ import evenhand as eh
 from evenhand.instruments import Run, judge_results
 from evenhand.results import Measurement
 from evenhand.summary import summarize
+from published import replace_table
 
 ROOT = Path(__file__).resolve().parents[1]
 CSV = ROOT / "docs/results/calibration.csv"
 PAGE = ROOT / "docs/concepts/simulation.md"
+README = ROOT / "README.md"
 BEGIN, END = "<!-- calibration.csv -->", "<!-- end of calibration.csv -->"
 """Around the table of the page."""
+TRUST = {
+    "vectors": "word vectors",
+    "models": "pronouns and professions in models",
+    "benchmarks": "CrowS-Pairs, StereoSet, BBQ",
+    "answers": "answers of chat models",
+    "classifier": "classifiers",
+    "fewshot": "few-shot classifiers, new classes",
+    "scores": "models compared by scores",
+}
+"""The rooms that have a usual test, as README names them."""
 COLUMNS = (
     "command",
     "world",
@@ -58,6 +72,8 @@ COLUMNS = (
     "power_08",
 )
 NOMINAL = 0.05
+FEW = 400
+"""Worlds of rows that take a second or so each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +261,7 @@ class Sentences:
     pairs: int = 6
 
     def pronouns(self, rng: np.random.Generator, d: float) -> Measurement:
-        from evenhand.masked.metrics.pronouns import BUILT_IN, Pronouns, _summarise
+        from evenhand.models.metrics.pronouns import BUILT_IN, Pronouns, _summarise
         from evenhand.results import Items
 
         group = np.arange(self.count) % self.groups
@@ -274,7 +290,7 @@ class Sentences:
 
     def jobs(self, rng: np.random.Generator, d: float, causal: bool) -> Measurement:
         """The contrast of professions; d in standard deviations of professions' means."""
-        from evenhand.language.metrics.professions import _measurement
+        from evenhand.models.metrics.professions import _measurement
 
         shape = (self.templates, self.professions, self.pairs)
         men = np.arange(self.professions) % 2 == 0
@@ -302,7 +318,7 @@ class Sentences:
         scores = np.asarray(pronouns.items["p_male"]) / 0.8
         measured = [pronouns, jobs]
         return Outcome(
-            found=says_found(measured) or judge("model", measured).found,
+            found=says_found(measured) or judge("masked", measured).found,
             covered=holds(pronouns, 0.5),
             naive=bool(stats.ttest_1samp(scores, 0.5).pvalue < NOMINAL / 2)
             or naive_contrast(jobs, NOMINAL / 2),
@@ -333,8 +349,8 @@ def naive_contrast(jobs: Measurement, level: float) -> bool:
 @cache
 def design_of(shape: tuple[int, int, int]) -> Any:
     """Sentences of so many templates, professions and pairs of persons."""
-    from evenhand.lexicon.professions import PersonPair, Profession, Template, TemplateSet
-    from evenhand.masked.designs import design
+    from evenhand.lexicon.templates import PersonPair, Profession, Template, TemplateSet
+    from evenhand.models.designs import design
 
     templates, professions, pairs = shape
     persons = tuple(PersonPair(f"man{i}", f"woman{i}") for i in range(pairs))
@@ -356,14 +372,13 @@ def models_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
         "2 templates, 20 professions, 2 pairs": Sentences(templates=2, pairs=2),
         "3 templates, 8 professions, 6 pairs": Sentences(templates=3, professions=8),
     }
-    few = min(worlds, 400)
     return [
         *(
-            row("model measure (masked)", World(name=name, draw=kind.masked), few, seed)
+            row("model measure (masked)", World(name=name, draw=kind.masked), worlds, seed)
             for name, kind in masked.items()
         ),
         *(
-            row("model measure (causal)", World(name=name, draw=kind.causal), few, seed)
+            row("model measure (causal)", World(name=name, draw=kind.causal), worlds, seed)
             for name, kind in causal.items()
         ),
     ]
@@ -383,8 +398,7 @@ def preferences(
 
 def crows(clusters: int, each: int, icc: float, seed: int, d: float) -> Outcome:
     """CrowS-Pairs, clustered by writer."""
-    from evenhand.language.metrics.crows import Crows
-    from evenhand.masked.pairs import _measurement
+    from evenhand.models.metrics.crows import Crows
 
     of, x = preferences(np.random.default_rng(seed), clusters, each, icc, d)
     rows = [
@@ -404,14 +418,14 @@ def crows(clusters: int, each: int, icc: float, seed: int, d: float) -> Outcome:
         for i, (writer, value) in enumerate(zip(of, x, strict=True))
     ]
     about = {"query": "pairs", "subject": "model", "method": "shared", "run": Run()}
-    m = _measurement(rows, (), declaration=Crows.declaration, **about)
+    m = Crows().summarise(rows, (), **about)
     naive = stats.binomtest(int((x > 0).sum()), x.size).pvalue < NOMINAL
     return Outcome(found=says_found([m]), covered=holds(m, 0.5), naive=bool(naive))
 
 
 def stereoset(clusters: int, each: int, icc: float, seed: int, d: float) -> Outcome:
     """StereoSet, clustered by target term."""
-    from evenhand.language.metrics.stereoset import StereoSet
+    from evenhand.models.metrics.stereoset import StereoSet
 
     rng = np.random.default_rng(seed)
     of, x = preferences(rng, clusters, each, icc, d)
@@ -419,14 +433,14 @@ def stereoset(clusters: int, each: int, icc: float, seed: int, d: float) -> Outc
         {"target": f"term {t}", "stereotype": v, "anti": 0.0, "unrelated": u}
         for t, v, u in zip(of, x, rng.normal(-2, 1, x.size), strict=True)
     ]
-    m = StereoSet()._summary(rows, "items", Run(), "model")
+    m = StereoSet().summarise(rows, "items", Run(), "model")
     naive = stats.binomtest(int((x > 0).sum()), x.size).pvalue < NOMINAL
     return Outcome(found=says_found([m]), covered=holds(m, 0.5), naive=bool(naive))
 
 
 def bbq(clusters: int, each: int, icc: float, unknown: float, seed: int, d: float) -> Outcome:
     """BBQ: answers that agree with the stereotype, the opposite or "unknown", by template."""
-    from evenhand.language.metrics.bbq import Bbq
+    from evenhand.models.metrics.bbq import Bbq
 
     rng = np.random.default_rng(seed)
     _, x = preferences(rng, clusters, each, icc, d)
@@ -443,7 +457,7 @@ def bbq(clusters: int, each: int, icc: float, unknown: float, seed: int, d: floa
 @cache
 def questions_of(clusters: int, each: int) -> list[Any]:
     """Questions of templates, each with an ambiguous and a clear context."""
-    from evenhand.language.metrics.bbq import BbqQuestion
+    from evenhand.models.metrics.bbq import BbqQuestion
 
     return [
         BbqQuestion(
@@ -479,9 +493,8 @@ def benchmarks_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
         ("bbq", "3 templates of 20 questions, ICC .5", partial(bbq, 3, 20, 0.5, 0.3)),
         ("bbq", "25 templates of 8, 95 % unknown", partial(bbq, 25, 8, 0.3, 0.95)),
     ]
-    few = min(worlds, 1000)
     return [
-        row(f"model measure ({name})", World(name=world, draw=draw), few, seed)
+        row(f"model measure ({name})", World(name=world, draw=draw), worlds, seed)
         for name, world, draw in kinds
     ]
 
@@ -560,12 +573,11 @@ def classifier_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
         "10 clusters of both groups, 97 % right": Texts(10, 20, alike=0.5, rate=0.97),
         "40 clusters of both groups, 4 classes": Texts(40, 8, classes=4, alike=0.5),
     }
-    few = min(worlds, 400)
     return [
         row(
             "classifier --cluster" if kind.alike else "classifier",
             World(name=name, draw=kind.draw),
-            few,
+            worlds,
             seed,
         )
         for name, kind in kinds.items()
@@ -575,12 +587,17 @@ def classifier_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------------- few-shot, posterior
 
 
+def from_tests(module: str, folder: str) -> Any:
+    """A module of the tests, for the worlds that it simulates."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / folder)]
+    imported = import_module(module)
+    del sys.path[:2]
+    return imported
+
+
 def fewshot(spread: float, seed: int, d: float) -> Outcome:
     """The verdict on three networks; gains of classes have this spread, and a mean of d of it."""
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/report")]
-    from test_fewshot_verdicts import of_classes
-
-    del sys.path[:2]
+    of_classes = from_tests("test_fewshot_verdicts", "report").of_classes
     verdict = of_classes(seed, spread, mean=d * spread)
     first = verdict.tests[0]
     return Outcome(
@@ -596,7 +613,7 @@ def fewshot_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
         row(
             "fewshot",
             World(name=f"18 classes differ by sd {spread}", draw=partial(fewshot, spread)),
-            min(worlds, 200),
+            min(worlds, FEW),
             seed,
         )
         for spread in (0.05, 0.2)
@@ -674,7 +691,7 @@ def posterior_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
             for name, kind in kinds.items()
         ),
         *(
-            row("posterior fit", World(name=name, draw=kind.fit), min(worlds, 400) // 4, seed)
+            row("posterior fit", World(name=name, draw=kind.fit), min(worlds, FEW), seed)
             for name, kind in list(kinds.items())[1::3]
         ),
     ]
@@ -709,8 +726,8 @@ def audit_of(seed: int, d: float) -> dict[str, bool]:
     data = [replace(m, by="") for m in class_odds(*counts)]
     return {
         **found,
-        "model": judge("model", model).found,
-        "data": judge("data", data).found,
+        "model": judge("masked", model).found,
+        "data": judge("corpus", data).found,
         "predictions": Texts(200, 1).draw(seed, d).found,
         "classifier": fewshot(0.2, seed, d).found,
     }
@@ -722,7 +739,7 @@ def _of_list(found: Mapping[float, Sequence[bool]], i: int, d: float) -> Outcome
 
 def audit_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
     """Each verdict of an audit without any bias, and all of them together."""
-    worlds = min(worlds, 200)
+    worlds = min(worlds, FEW)
     drawn = {
         d: [audit_of(seed * 1_000_000 + i, d) for i in range(n)]
         for d, n in ((0.0, worlds), (0.5, max(worlds // 4, 10)), (0.8, max(worlds // 4, 10)))
@@ -739,13 +756,60 @@ def audit_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+WHOLE = 40
+"""Whole audits; each takes about half a minute."""
+
+
+def whole_audit(seed: int) -> dict[str, bool]:
+    """Which verdicts of a quick audit of files without bias have evidence, by subject."""
+    from evenhand.classifier import read_predictions
+    from evenhand.simulate.biographies import biographies
+    from evenhand.simulate.predictions import biased_predictions
+
+    masked_model = from_tests("test_audit_worlds", "audit").masked_model
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        simulated = eh.simulate.world(bias=0.0, dim=50, vocabulary=600, seed=seed)
+        vectors = folder / "simulated.vec"
+        eh.vectors.Vectors.from_arrays(simulated.words, simulated.matrix).save(vectors)
+        texts = folder / "texts.csv"
+        biographies(20, shares=0.0, leak=0.0, seed=seed).save(texts)
+        found = eh.audit(
+            vectors,
+            model=masked_model(folder / "model", seed),
+            data=texts,
+            predictions=read_predictions(biased_predictions(400, seed=seed), group="gender"),
+            topics=[simulated.topic],
+            out=folder / "out",
+            quick=True,
+            seed=seed,
+        )
+        if found.failed:
+            raise SystemExit(f"error: a part of the audit of seed {seed} failed: {found.failed}")
+        return {
+            verdict.subject: verdict.level in ("some evidence", "strong evidence")
+            for verdict in found.verdicts
+        }
+
+
+def whole_rows(worlds: int, seed: int) -> list[dict[str, Any]]:
+    """Each verdict of whole quick audits without any bias, and all of them together."""
+    worlds = min(worlds, WHOLE)
+    drawn = [whole_audit(seed * 1_000_000 + i) for i in range(worlds)]
+    rows = []
+    for name in (*drawn[0], "any verdict of the audit"):
+        found = {0.0: [own.get(name, any(own.values())) for own in drawn]}
+        world = World(name=name, draw=partial(_of_list, found), power=False)
+        rows.append(row("audit --quick", world, worlds, 0))
+    rows[-1]["nominal"] = 1 - (1 - NOMINAL) ** len(drawn[0])
+    return rows
+
+
 # ------------------------------------------------------------------------------- rooms, CSV, table
 
 
 def module_rows(name: str, worlds: int, seed: int) -> list[dict[str, Any]]:
     """The rows of a room in a file of its own."""
-    from importlib import import_module
-
     sys.path.insert(0, str(ROOT / "benchmarks"))
     found: list[dict[str, Any]] = import_module(name).rows(worlds, seed)
     for each in found:
@@ -762,8 +826,10 @@ ROOMS: Mapping[str, Callable[[int, int], list[dict[str, Any]]]] = {
     "scores": partial(module_rows, "calibration_scores"),
     "fewshot": fewshot_rows,
     "posterior": posterior_rows,
+    "answers": partial(module_rows, "calibration_answers"),
     "gate": partial(module_rows, "calibration_gate"),
     "audit": audit_rows,
+    "whole": whole_rows,
 }
 
 
@@ -814,6 +880,28 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def trust(table: pd.DataFrame) -> str:
+    """The table of README: all worlds of a room, their median and the worst."""
+    lines = [
+        "| | worlds | 95 % intervals with the truth | false alarms | of the usual test |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for room, label in TRUST.items():
+        rows = table[table.room == room]
+        covered, found, usual = (rows[name] for name in ("coverage", "rate", "naive"))
+        cells = [label, f"{rows.worlds.sum():,} of {len(rows)} kinds"]
+        cells += [
+            f"{number(column.median(), 2)} ({number(extreme, 2)})"
+            for column, extreme in (
+                (covered, covered.min()),
+                (found, found.max()),
+                (usual, usual.max()),
+            )
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run rooms, merge their rows into the CSV and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -829,10 +917,11 @@ def main() -> None:
         start = time.time()
         merge(room, ROOMS[room](asked.worlds, asked.seed), asked.csv)
         print(f"{room}: {time.time() - start:.0f} s", file=sys.stderr, flush=True)
-    table = markdown(pd.read_csv(asked.csv))
+    rows = pd.read_csv(asked.csv)
+    table = markdown(rows)
     if asked.csv == CSV:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}")
+        replace_table(PAGE, table, BEGIN, END)
+        replace_table(README, trust(rows), "<!-- trust -->", "<!-- end of trust -->")
     print(table)
 
 

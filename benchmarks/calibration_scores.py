@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, stdtr, stdtrit
 
-from evenhand.language.metrics.gest import stereotype_interval
+from evenhand.models.metrics.gest import stereotype_interval
 from evenhand.scores import analyze
 from evenhand.statistics.crossed import crossed
 from evenhand.statistics.intervals import wilson

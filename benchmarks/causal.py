@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from evenhand.causal.model import Model, load
-from evenhand.causal.scoring import log_likelihoods
-from evenhand.causal.trees import grow
+from evenhand.models.causal import CausalModel, load
+from evenhand.models.causal_scoring import log_likelihoods
+from evenhand.models.trees import grow
 
 NAME_TEXT = "woman man nurse doctor driver clerk farmer singer judge cook guard poet lawyer pilot"
 NAMES = NAME_TEXT.split()
@@ -53,7 +53,7 @@ def timed(work: Callable[[], object], device: torch.device) -> float:
 
 
 @torch.inference_mode()
-def usual(model: Model, rows: list[list[int]]) -> list[float]:
+def usual(model: CausalModel, rows: list[list[int]]) -> list[float]:
     """One call per sentence."""
     values = []
     for row in rows:
@@ -64,7 +64,7 @@ def usual(model: Model, rows: list[list[int]]) -> list[float]:
 
 
 @torch.inference_mode()
-def products(model: Model, rows: list[list[int]]) -> None:
+def products(model: CausalModel, rows: list[list[int]]) -> None:
     """The matrix products of the distinct tokens of all rows."""
     decoder = model.decoder
     assert decoder is not None  # noqa: S101

@@ -143,7 +143,7 @@ class Corpus:
         """What the encoder is tuned on."""
         if version != "balanced":
             return [row[version] for row in self.rows]
-        from evenhand.masked.learning_text import collect
+        from evenhand.models.finetuning.text import collect
 
         pairs = [(row["original"], row["swapped"]) for row in self.rows]
         both = [text for pair in pairs for text in dict.fromkeys(pair)]
@@ -201,10 +201,10 @@ def work(job: dict[str, Any]) -> str:
 
 def tune(job: Mapping[str, Any], corpus: Corpus, folder: Path) -> str:
     """The folder of the tuned model."""
-    from evenhand.masked.finetuning import Settings, finetune
+    from evenhand.models.finetuning.training import FinetuneSettings, finetune
 
     version, epochs = job["encoder"], job["epochs"]
-    settings = Settings(
+    settings = FinetuneSettings(
         rewrite="none",
         measure=False,
         epochs=max(1, epochs // 2) if version == "balanced" else epochs,
@@ -223,16 +223,16 @@ def tune(job: Mapping[str, Any], corpus: Corpus, folder: Path) -> str:
 
 def measure(job: Mapping[str, Any], corpus: Corpus, folder: Path, source: str) -> None:
     """The bias of the language model and its pseudo-perplexity, each in a file."""
-    from evenhand.language.metrics.professions import professions
-    from evenhand.masked import load as load_model
-    from evenhand.masked.metrics.perplexity import perplexity
-    from evenhand.masked.metrics.pronouns import pronouns
-    from evenhand.masked.sentences import built_in_sentences
+    from evenhand.models import load as load_model
+    from evenhand.models.metrics.perplexity import Perplexity
+    from evenhand.models.metrics.professions import Professions
+    from evenhand.models.metrics.pronouns import Pronouns
+    from evenhand.models.sentences import built_in_sentences
 
     instruments = {
-        "professions": professions,
-        "pronouns": lambda model: pronouns(model, built_in_sentences()),
-        "perplexity": lambda model: perplexity(model, corpus.held_out[: job["sentences"]]),
+        "professions": Professions(),
+        "pronouns": lambda model: Pronouns()(model, built_in_sentences()),
+        "perplexity": lambda model: Perplexity()(model, corpus.held_out[: job["sentences"]]),
     }
     missing = {name: f for name, f in instruments.items() if not (folder / f"{name}.json").exists()}
     if missing:

@@ -27,8 +27,8 @@ from evenhand.fewshot import Dataset, Episodes, read, sample
 from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.settings import TrainingSettings
-from evenhand.fewshot.training import Trained, evaluate, train
-from evenhand.masked import Model, load
+from evenhand.fewshot.training import TrainedNetwork, evaluate, train
+from evenhand.models import MaskedModel, load
 
 INTENTS = Path(__file__).resolve().parents[2] / "shared/data/intents/HWU64/full.jsonl"
 
@@ -65,7 +65,7 @@ def data() -> Dataset:
 class Usual:
     """The loop as it is usually written, for prototypical networks."""
 
-    def __init__(self, model: Model, texts: tuple[str, ...]) -> None:
+    def __init__(self, model: MaskedModel, texts: tuple[str, ...]) -> None:
         self.encoder = copy.deepcopy(model.network.base_model)
         self.tokenizer, self.texts = model.tokenizer, texts
         self.longest = model.longest
@@ -129,7 +129,7 @@ def learning(
 
 
 def evaluation(
-    trained: Trained, source: np.ndarray | TunedEncoder, episodes: Episodes
+    trained: TrainedNetwork, source: np.ndarray | TunedEncoder, episodes: Episodes
 ) -> tuple[int, float]:
     """Our evaluation of all episodes."""
     begin = clock()
@@ -137,7 +137,7 @@ def evaluation(
     return len(episodes), clock() - begin
 
 
-def ways(given: argparse.Namespace, model: Model, texts: Dataset) -> list[Way]:
+def ways(given: argparse.Namespace, model: MaskedModel, texts: Dataset) -> list[Way]:
     """All ways of all tasks; the usual one first."""
     half = len(texts.classes) // 2
     sides = {"training": texts.classes[:half], "validation": texts.classes[half:]}

@@ -35,10 +35,11 @@ from torch.nn import functional
 
 from evenhand.fewshot import Dataset, Episodes, sample
 from evenhand.fewshot.encoders import TunedEncoder, encode
+from evenhand.fewshot.episodes import episode_rows
 from evenhand.fewshot.settings import TrainingSettings
-from evenhand.fewshot.training import episode_rows, train
-from evenhand.masked import Model, load
-from evenhand.masked.encoding import TOKENS, TokenRows
+from evenhand.fewshot.training import train
+from evenhand.models import MaskedModel, load
+from evenhand.models.encoding import TOKENS, TokenRows
 from evenhand.simulate.biographies import biographies
 
 LIMIT = 128
@@ -156,7 +157,7 @@ def measure_features(
 
 
 @torch.inference_mode()
-def encode_usual(model: Model, texts: list[str]) -> None:
+def encode_usual(model: MaskedModel, texts: list[str]) -> None:
     """Batches of 64 in order, padded."""
     tokenizer: Any = model.tokenizer
     for first in range(0, len(texts), 64):
@@ -174,7 +175,7 @@ def encode_usual(model: Model, texts: list[str]) -> None:
 
 @torch.inference_mode()
 def multiply(
-    model: Model, tokens: int, device: torch.device, times: int, dtype: torch.dtype
+    model: MaskedModel, tokens: int, device: torch.device, times: int, dtype: torch.dtype
 ) -> float:
     """Seconds of the matrix products of all layers for so many tokens, `times` over."""
     config = model.network.config
@@ -230,7 +231,7 @@ def measure_episodes(
     }
 
 
-def learn_usual(model: Model, data: Dataset, episodes: Episodes, count: int) -> float:
+def learn_usual(model: MaskedModel, data: Dataset, episodes: Episodes, count: int) -> float:
     """Seconds of one episode after the other, as it is usually written."""
     network: Any = copy.deepcopy(model.network.base_model).train()
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-5)

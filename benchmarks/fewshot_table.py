@@ -4,9 +4,9 @@
         [--encoder mini] [--episodes 10000/600/600] [--network NAME …] [--workers 2] [--out FOLDER]
         [--rows FILE.csv.gz]
 
-DATA is what `evenhand fewshot run --data` takes, or CLINC150's data_full.json (its out-of-scope
+DATA is what `evenhand lab fewshot run --data` takes, or CLINC150's data_full.json (its out-of-scope
 sentences are left out). --splits-from is a folder with the published class splits, or `drawn`. Each
-network is an `evenhand fewshot run`, in a folder of its own under --out: repeated, the command
+network is an `evenhand lab fewshot run`, in a folder of its own under --out: repeated, the command
 resumes where it stopped. Accuracy with its interval for new classes and, beside it, the
 usual one over episodes alone.
 """

@@ -9,7 +9,7 @@ with several corpora in turn; a NAME that is there twice is one corpus in two fi
 into sentences. --megabytes limits what is read of each file (0: everything). Prints the tables of
 docs/data/implicit.md. OUT gets funnel.json, the accepted sentences of each corpus (NAME.jsonl,
 repeated ones once) and, with --sample, a sheet of that many of them, drawn at random, to be
-judged (NAME.csv, as `evenhand text annotate sheet` writes it).
+judged (NAME.csv, as `evenhand lab annotate sheet` writes it).
 """
 
 from __future__ import annotations

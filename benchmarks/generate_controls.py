@@ -49,14 +49,14 @@ import numpy as np
 from evenhand.cache import Cache
 from evenhand.files import document, save_json
 from evenhand.lexicon.pronouns import PRONOUNS
-from evenhand.masked import load
-from evenhand.masked.finetuning import Settings, finetune
-from evenhand.masked.generation import Settings as SearchSettings
-from evenhand.masked.generation import generate
-from evenhand.masked.learning_text import counterfactual_key
-from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
-from evenhand.masked.metrics.pronouns import pronouns
-from evenhand.masked.model import Model
+from evenhand.models import load
+from evenhand.models.finetuning.text import counterfactual_key
+from evenhand.models.finetuning.training import FinetuneSettings, finetune
+from evenhand.models.generation.search import GenerateSettings as SearchSettings
+from evenhand.models.generation.search import generate
+from evenhand.models.masked import MaskedModel
+from evenhand.models.metrics.perplexity import pseudo_log_likelihoods
+from evenhand.models.metrics.pronouns import Pronouns
 from evenhand.statistics.intervals import crossed_mean
 from evenhand.text.tokens import sentences
 from funnel import Line, funnel, read
@@ -105,13 +105,17 @@ def draw_plain(
     return list(drawn)
 
 
-def perplexities(model: Model, texts: Sequence[str], cache: Cache | None = None) -> np.ndarray:
+def perplexities(
+    model: MaskedModel, texts: Sequence[str], cache: Cache | None = None
+) -> np.ndarray:
     """The pseudo-perplexity of each text, infinite where it is too long for the model."""
     log_probs, tokens = pseudo_log_likelihoods(model, texts, cache=cache)
     return np.where(tokens > 0, np.exp(-log_probs / np.maximum(tokens, 1)), np.inf)
 
 
-def edit(model: Model, seeds: Sequence[str], seed: int, cache: Cache | None = None) -> list[Row]:
+def edit(
+    model: MaskedModel, seeds: Sequence[str], seed: int, cache: Cache | None = None
+) -> list[Row]:
     """Each seed with its generated sentence and its random edit, None where there is none."""
     result = generate(model, seeds, settings=SEARCH, seed=seed, cache=cache)
     generated, random = (
@@ -217,7 +221,7 @@ def train(options: argparse.Namespace, texts: Row, arm: str, seed: int, stop: st
     if path.is_file():
         row: Row = json.loads(path.read_text(encoding="utf-8"))
         return row
-    settings = Settings(
+    settings = FinetuneSettings(
         max_tokens=options.tokens,
         epochs=1000,
         batch=2,
@@ -251,11 +255,11 @@ def train(options: argparse.Namespace, texts: Row, arm: str, seed: int, stop: st
     return row
 
 
-def measure(model: Model, texts: Row) -> Row:
+def measure(model: MaskedModel, texts: Row) -> Row:
     """The scores of both kinds of sentences, of the watched ones, and the likelihoods."""
     kinds = {"held_out": texts["measured"], "watched": texts["watched"], "built_in": None}
     scores = {
-        name: pronouns(model, sentences).items["full_bias"].tolist()
+        name: Pronouns()(model, sentences).items["full_bias"].tolist()
         for name, sentences in kinds.items()
     }
     log_probs, tokens = pseudo_log_likelihoods(model, texts["plain"])

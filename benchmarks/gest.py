@@ -22,7 +22,7 @@ import numpy as np
 
 from evenhand.files import document, save_json
 from evenhand.judging import simultaneous
-from evenhand.language.metrics.gest import stereotype_interval, stereotype_rates
+from evenhand.models.metrics.gest import stereotype_interval, stereotype_rates
 from evenhand.statistics.intervals import crossed_mean
 from published import drop_zero
 

@@ -3,7 +3,7 @@
     python benchmarks/grid_tables.py docs/results/wikibios-minilm
     python benchmarks/grid_tables.py docs/results/NAME --publish GRID [GRID …]
 
-The first prints the tables as Markdown. The second first writes the CSV files of `evenhand grid
+The first prints the tables as Markdown. The second first writes the CSV files of `evenhand lab grid
 report GRID` into the folder: one row per cell (results), per network (networks), per mitigation
 (mitigations) and per paired change of a cell (effects), compressed, with 6 digits. Of several
 grids the rows follow each other: the same cells with other seeds, of which one table is printed.

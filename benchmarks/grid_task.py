@@ -29,10 +29,10 @@ class _Busy:
     def identity(self, settings: BusySettings) -> dict[str, Any]:
         return settings.model_dump()
 
-    def group(self, settings: BusySettings) -> str:  # noqa: ARG002
+    def group(self, settings: BusySettings) -> str:
         return ""
 
-    def compute(self, settings: BusySettings, workspace: Workspace) -> dict[str, Any]:  # noqa: ARG002
+    def compute(self, settings: BusySettings, workspace: Workspace) -> dict[str, Any]:
         end = time.process_time() + settings.busy
         while time.process_time() < end:
             pass

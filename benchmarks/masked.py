@@ -23,8 +23,8 @@ import numpy as np
 import torch
 
 import masked_ways as ways
-from evenhand.masked import load
-from evenhand.masked.model import Model
+from evenhand.models import load
+from evenhand.models.masked import MaskedModel
 
 
 @dataclass
@@ -53,7 +53,9 @@ def take_turns(listed: Sequence[Way], rounds: int) -> None:
             way.seconds.append(clock() - start)
 
 
-def on_sentences(model: Model, plain: Model, int8: Model | None, texts: list[str]) -> list[Way]:
+def on_sentences(
+    model: MaskedModel, plain: MaskedModel, int8: MaskedModel | None, texts: list[str]
+) -> list[Way]:
     """All ways to score sentences with one mask; ours first, the usual ones with `plain`."""
     some, few = texts[: max(ways.BATCH * 4, len(texts) // 8)], texts[:50]
     batched, single = ways.pipeline(plain, ways.BATCH), ways.pipeline(plain, None)
@@ -70,7 +72,7 @@ def on_sentences(model: Model, plain: Model, int8: Model | None, texts: list[str
     ]
 
 
-def int8_error(model: Model, int8: Model, texts: list[str]) -> dict[str, float]:
+def int8_error(model: MaskedModel, int8: MaskedModel, texts: list[str]) -> dict[str, float]:
     """How far eight bits are from float32 on these sentences."""
     exact, found = (np.asarray(ways.ours(each, texts)) for each in (model, int8))
 

@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from evenhand.masked import load
-from evenhand.masked.gender_words import mask_queries
-from evenhand.masked.metrics.pronouns import pronouns_of_file
-from evenhand.masked.model import Model
-from evenhand.masked.scoring import MaskedPositions, query_tokens
+from evenhand.models import load
+from evenhand.models.gender_words import mask_queries
+from evenhand.models.masked import MaskedModel
+from evenhand.models.masked_scoring import MaskedPositions, query_tokens
+from evenhand.models.metrics.pronouns import Pronouns
 
 TEXT = (
     "the a old young nurse doctor driver clerk farmer singer judge cook guard poet opened door and "
@@ -136,7 +136,7 @@ def usual(network: Any, rows: list[list[int]], mask: int, tokens: list[int]) -> 
         chances[:, tokens].cpu()
 
 
-def product_seconds(model: Model, lengths: np.ndarray, rounds: int) -> tuple[float, float]:
+def product_seconds(model: MaskedModel, lengths: np.ndarray, rounds: int) -> tuple[float, float]:
     """The seconds of the matrix products that the pass needs, and their operations."""
     config = model.core.settings
     width, inner = config["hidden_size"], config["intermediate_size"]
@@ -177,11 +177,12 @@ def measure(name: str, source: Any, texts: list[str], given: Any, work: Path, ta
     warm = work / "warm.txt"
     warm.write_text("\n".join(texts[: max(count // 5, 1)]) + "\n")
     items = work / "items.csv"
-    pronouns_of_file([model], warm, output=items)
-    seconds = timed(lambda: pronouns_of_file([model], path, output=items), device, given.rounds)
+    measure = Pronouns().measure_file
+    measure(model, warm, output=items)
+    seconds = timed(lambda: measure(model, path, output=items), device, given.rounds)
     table.add(name, "ours: masked score, read and written", count, seconds)
     items_json = work / "items.jsonl"
-    seconds = timed(lambda: pronouns_of_file([model], path, output=items_json), device, 1)
+    seconds = timed(lambda: measure(model, path, output=items_json), device, 1)
     table.add(name, "ours: masked score, written as JSON lines", count, seconds)
     tokenizer = model.tokenizer
     seconds = timed(lambda: mask_queries(model, texts), torch.device("cpu"), given.rounds)
@@ -220,7 +221,7 @@ def measure(name: str, source: Any, texts: list[str], given: Any, work: Path, ta
 def agree(
     name: str,
     source: Any,
-    model: Model,
+    model: MaskedModel,
     positions: MaskedPositions,
     tokens: list[int],
     table: Table,

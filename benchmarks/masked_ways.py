@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evenhand.masked import MaskedPosition, Model
-from evenhand.masked.forward import layers_of
-from evenhand.masked.gender_words import probabilities
-from evenhand.masked.metrics.perplexity import pseudo_log_likelihoods
-from evenhand.masked.scoring import log_probs, query_tokens
-from evenhand.masked.tokenizer import Tokenizer
+from evenhand.models import MaskedModel, MaskedPosition
+from evenhand.models.forward import layers_of
+from evenhand.models.gender_words import probabilities
+from evenhand.models.masked_scoring import log_probs, query_tokens
+from evenhand.models.metrics.perplexity import pseudo_log_likelihoods
+from evenhand.models.tokenizer import Tokenizer
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 PRONOUN = re.compile(r"\b(?:he|she|his|her|him)\b", re.IGNORECASE)
@@ -38,7 +38,7 @@ TIMES = ("Today", "Before noon", "In the old town", "After a long walk home", "O
 BATCH = 32
 
 
-def sentences(model: Model, wanted: int) -> tuple[list[str], str]:
+def sentences(model: MaskedModel, wanted: int) -> tuple[list[str], str]:
     """Sentences with one pronoun, masked, and where they are from."""
     path = DATA / "swag/swag_sent1_subset.txt"
     mask = str(model.tokenizer.mask_token)
@@ -55,7 +55,7 @@ def sentences(model: Model, wanted: int) -> tuple[list[str], str]:
     return [f"{k}: {text}" for k, text in enumerate(several)], "made up here (no ../shared)"
 
 
-def associations(model: Model) -> tuple[list[str], str]:
+def associations(model: MaskedModel) -> tuple[list[str], str]:
     """Masked inputs of an association test: few distinct ones, repeated for every person word."""
     path = DATA / "becpro/BEC-Pro_EN.tsv"
     mask = str(model.tokenizer.mask_token)
@@ -68,7 +68,7 @@ def associations(model: Model) -> tuple[list[str], str]:
     return [*texts, *[f"{mask} works as a {mask}."] * 500] * 10, "association, made up here"
 
 
-def pairs(model: Model, wanted: int) -> tuple[list[tuple[str, str]], str]:
+def pairs(model: MaskedModel, wanted: int) -> tuple[list[tuple[str, str]], str]:
     """Pairs of sentences that differ in a word or two."""
     path = DATA / "crows/crows_pairs_anonymized.csv"
     if path.is_file():
@@ -82,7 +82,7 @@ def pairs(model: Model, wanted: int) -> tuple[list[tuple[str, str]], str]:
     return [(text.format("he"), text.format("she")) for text in texts], "pairs made up here"
 
 
-def ours(model: Model, texts: Sequence[str]) -> np.ndarray:
+def ours(model: MaskedModel, texts: Sequence[str]) -> np.ndarray:
     """The scoring core: the pronouns' log probabilities and the ten likeliest words."""
     tokenizer = model.tokenizer
     rows = [tuple(ids) for ids in tokenizer(list(texts))["input_ids"]]
@@ -90,19 +90,19 @@ def ours(model: Model, texts: Sequence[str]) -> np.ndarray:
     return query_tokens(model, positions, tokens=pronouns(model), k=10).log_probs
 
 
-def pronouns(model: Model) -> list[int]:
+def pronouns(model: MaskedModel) -> list[int]:
     """he, she, his, her, him as the model has them."""
     found = [model.tokenizer(f" {word}", add_special_tokens=False)["input_ids"][-1]
              for word in ("he", "she", "his", "her", "him")]  # fmt: skip
     return [int(token) for token in found]
 
 
-def score(model: Model, texts: Sequence[str]) -> object:
-    """What `evenhand masked score` does with the model, gender words looked up and all."""
+def score(model: MaskedModel, texts: Sequence[str]) -> object:
+    """What `evenhand measure pronouns` does with the model, gender words looked up and all."""
     return probabilities(model, texts)
 
 
-def pipeline(model: Model, size: int | None) -> Callable[[Sequence[str]], object]:
+def pipeline(model: MaskedModel, size: int | None) -> Callable[[Sequence[str]], object]:
     """The fill-mask pipeline of transformers, `size` sentences a batch, or one call a sentence."""
     from transformers import pipeline as make
 
@@ -115,7 +115,7 @@ def pipeline(model: Model, size: int | None) -> Callable[[Sequence[str]], object
 
 
 @torch.no_grad()
-def padded(model: Model, texts: Sequence[str], size: int = BATCH) -> np.ndarray:
+def padded(model: MaskedModel, texts: Sequence[str], size: int = BATCH) -> np.ndarray:
     """The usual batch: in the order given, padded, the whole head, softmax over it all."""
     found = []
     for start in range(0, len(texts), size):
@@ -129,7 +129,7 @@ def padded(model: Model, texts: Sequence[str], size: int = BATCH) -> np.ndarray:
     return np.concatenate(found)
 
 
-def ours_associations(model: Model, texts: Sequence[str]) -> object:
+def ours_associations(model: MaskedModel, texts: Sequence[str]) -> object:
     """The pronouns at the first mask of every text; texts that are the same are computed once."""
     tokenizer = model.tokenizer
     rows = [tuple(ids) for ids in tokenizer(list(texts))["input_ids"]]
@@ -137,13 +137,13 @@ def ours_associations(model: Model, texts: Sequence[str]) -> object:
     return log_probs(model, positions, pronouns(model))
 
 
-def ours_pairs(model: Model, asked: Sequence[tuple[str, str]]) -> object:
+def ours_pairs(model: MaskedModel, asked: Sequence[tuple[str, str]]) -> object:
     """The pseudo-log-likelihood of all sentences in one pass."""
     return pseudo_log_likelihoods(model, [text for pair in asked for text in pair])[0]
 
 
 @torch.no_grad()
-def naive_pairs(model: Model, asked: Sequence[tuple[str, str]]) -> object:
+def naive_pairs(model: MaskedModel, asked: Sequence[tuple[str, str]]) -> object:
     """One call of the whole model for every token, as published code does."""
     sums = []
     for text in itertools.chain.from_iterable(asked):
@@ -158,7 +158,7 @@ def naive_pairs(model: Model, asked: Sequence[tuple[str, str]]) -> object:
     return np.array(sums)
 
 
-def operations(model: Model, texts: Sequence[str]) -> float:
+def operations(model: MaskedModel, texts: Sequence[str]) -> float:
     """Floating-point operations that the distinct texts need: every layer but the last at every
     token, the last and the head at the mask; norms and activations not counted.
     """
@@ -177,7 +177,7 @@ def operations(model: Model, texts: Sequence[str]) -> float:
     return total
 
 
-def products(model: Model, tokens: int = 1024) -> tuple[Callable[[], object], float]:
+def products(model: MaskedModel, tokens: int = 1024) -> tuple[Callable[[], object], float]:
     """The matrix products of one layer, on tokens enough, and their operations."""
     layer = (layers_of(model.core) or [])[0]
     width, inner = layer.up.in_features, layer.up.out_features

@@ -26,8 +26,8 @@ from evenhand.errors import EvenhandError
 from evenhand.files import document, read_document, save_json
 from evenhand.instruments import Run, instruments
 from evenhand.judging import simultaneous
-from evenhand.language.control import check_control
-from evenhand.language.models import load
+from evenhand.models.control import check_control
+from evenhand.models.loading import load
 from evenhand.results import Measurement
 from evenhand.statistics.correlation import kendall
 from evenhand.statistics.intervals import jackknife

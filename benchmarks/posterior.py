@@ -22,7 +22,7 @@ import numpy as np
 from evenhand.posterior import Priors, Table, fit, read_table, simulate
 from evenhand.posterior.nuts import build_numpyro_model
 from evenhand.posterior.thesis import THESIS, build_design
-from evenhand.statistics.mcmc import ess_bulk, ess_tail
+from evenhand.statistics.mcmc import diagnose
 
 Draws = dict[str, np.ndarray[Any, Any]]
 
@@ -63,9 +63,7 @@ def timed(engine: Callable[[], Draws], repeats: int) -> tuple[Draws, float]:
 def worst(draws: Draws) -> float:
     """The smallest effective sample of all quantities."""
     return min(
-        float(measure(x.reshape(*x.shape[:2], -1)).min())
-        for x in draws.values()
-        for measure in (ess_bulk, ess_tail)
+        float(np.minimum(*diagnose(x.reshape(*x.shape[:2], -1))[1:]).min()) for x in draws.values()
     )
 
 

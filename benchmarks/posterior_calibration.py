@@ -5,7 +5,7 @@
 Tables of the size of the religion table of Dobrzeniecka (2021) (15 protected words, 11 stereotypes,
 27 human and 242 neutral words) are simulated from the crossed model with the scales of that table,
 half of them without a difference between classes, half with δ = -.05 only. The contrasts of every
-model are measured. Then δ is measured from the stereotypes only, as `evenhand posterior plan` does,
+model are measured. Then δ is measured from the stereotypes only, as `evenhand plan` does,
 on the same tables and on further ones.
 """
 

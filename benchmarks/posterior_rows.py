@@ -1,4 +1,4 @@
-"""Time and memory of `evenhand posterior fit TABLE --family all` by the number of rows.
+"""Time and memory of `evenhand lab posterior fit TABLE --family all` by the number of rows.
 
     python benchmarks/posterior_rows.py [FOLDER] [--rows 50000,100000] [--words 40,400]
     python benchmarks/posterior_rows.py --words 40 --models crossed --errors student
@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from evenhand.posterior import Table, compute_criteria, fit, simulate
 from evenhand.posterior.tables import CONNECTIONS
-from evenhand.statistics.mcmc import psis
+from evenhand.statistics.mcmc import MIN_TAIL, smooth_tail, tail_size
 
 CLASSES = 4
 GOAL = 60.0
@@ -54,7 +55,7 @@ def build_table(rows: int, words: int) -> Table:
 
 
 def save_table(table: Table, path: Path) -> None:
-    """Write a table as `evenhand vectors distances` does."""
+    """Write a table as `evenhand lab vectors distances` does."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
@@ -71,7 +72,7 @@ def save_table(table: Table, path: Path) -> None:
 
 def measure(path: Path, options: list[str]) -> dict[str, float]:
     """Run the command; return seconds on the clock and of the processors, and peak memory in MB."""
-    command = [sys.executable, "-m", "evenhand", "posterior", "fit", str(path)]
+    command = [sys.executable, "-m", "evenhand", "lab", "posterior", "fit", str(path)]
     start = time.perf_counter()
     with subprocess.Popen(
         [*command, *options], stdout=subprocess.DEVNULL, stderr=sys.stderr
@@ -106,6 +107,35 @@ def measure_criteria(table: Table) -> float:
     if not np.allclose([ours.waic, ours.loo], [waic, loo]):
         raise SystemExit(f"criteria {ours.waic}, {ours.loo}; in the usual way {waic}, {loo}")
     return (middle - start) / (end - middle)
+
+
+def psis(log_ratios: NDArray[Any], efficiency: float = 1.0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Smooth importance ratios by Pareto-smoothed importance sampling.
+
+    Parameters
+    ----------
+    log_ratios : array of shape (rows, draws)
+    efficiency : float, default 1.0
+        Effective draws per draw.
+
+    Returns
+    -------
+    log_weights : array of shape (rows, draws)
+        Smoothed and normalised.
+    pareto_k : array of shape (rows,)
+    """
+    rows, draws = log_ratios.shape
+    x = log_ratios - log_ratios.max(axis=1, keepdims=True)
+    tail = tail_size(draws, efficiency)
+    if tail < MIN_TAIL:
+        return x - logsumexp(x, axis=1, keepdims=True), np.full(rows, np.inf)
+    positions = np.argpartition(x, draws - tail - 1, axis=1)[:, draws - tail - 1 :]
+    largest = np.take_along_axis(x, positions, axis=1)
+    order = np.argsort(largest, axis=1)
+    positions = np.take_along_axis(positions, order, axis=1)
+    top, k = smooth_tail(np.take_along_axis(largest, order, axis=1))
+    np.put_along_axis(x, positions[:, 1:], top, axis=1)
+    return x - logsumexp(x, axis=1, keepdims=True), k
 
 
 def main(rows: list[int], words: list[int], models: str, errors: str, folder: Path | None) -> None:

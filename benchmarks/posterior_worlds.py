@@ -11,9 +11,9 @@ few attributes are much closer than the others) and with correlated attributes (
 class, two of them or all four, share half of the variance of levels, η and errors). Last, the words
 of one class alone, where δ compares different attributes. The numbers of words and stereotypes are
 those of religion and gender, the scales about those of embedded GloVe vectors and of the Reddit
-vectors of Dobrzeniecka (2021). δ is measured from the stereotypes, as in `evenhand posterior plan`,
+vectors of Dobrzeniecka (2021). δ is measured from the stereotypes, as in `evenhand plan`,
 by crossed and, on the same tables, by crossed-no-interaction; then, with control words, by the
-chains of `evenhand posterior fit`.
+chains of `evenhand lab posterior fit`.
 """
 
 from __future__ import annotations

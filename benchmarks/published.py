@@ -39,3 +39,10 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 def drop_zero(text: str) -> str:
     """A number without the 0 before its point."""
     return re.sub(r"^([-−]?)0\.", r"\1.", text)
+
+
+def replace_table(page: Path, table: str, begin: str, end: str) -> None:
+    """Write a table between two marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    text = f"{before}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}"
+    page.write_text(text, encoding="utf-8")

@@ -42,7 +42,7 @@ class Outcome:
 
 def _outcome(verdict: Verdict) -> Outcome:
     found = verdict.level in ("strong evidence", "some evidence")
-    if not found and verdict.subject == "data":  # of many classes only the extreme are saved
+    if not found and verdict.subject == "corpus":  # of many classes only the extreme are saved
         return Outcome(found=False, size=math.nan, low=math.nan, high=math.nan)
     test = verdict.size or verdict.tests[0]
     return Outcome(found=found, size=test.size, low=test.size_low, high=test.size_high)
@@ -95,7 +95,7 @@ def data(d: float, seed: int, classes: int = 12, texts: int = 1000) -> Outcome:
         men[f"class {number}"] = int(rng.binomial(texts, share))
         women[f"class {number}"] = texts - men[f"class {number}"]
     parts = [replace(part, by="") for part in class_odds(men, women)]
-    return _outcome(judge("data", parts, name="world"))
+    return _outcome(judge("corpus", parts, name="world"))
 
 
 @cache
@@ -118,15 +118,15 @@ def _share_shift(log_ratio: float, classes: int) -> float:
 
 def model(d: float, seed: int, sentences: int = 114) -> Outcome:
     """A masked model: the log odds of a man vary between sentences around their mean."""
-    from evenhand.masked.metrics.pronouns import BUILT_IN, pronouns
+    from evenhand.models.metrics.pronouns import BUILT_IN, Pronouns
     from evenhand.simulate.masked import bigram_model
 
     rng = np.random.default_rng([seed, 2])
     shifts = rng.normal(_mean_log_odds(d), SPREAD, size=sentences)
     shares = 1 / (1 + np.exp(-shifts))
     table = {f"c{i}": {"he": 0.8 * s, "she": 0.8 * (1 - s)} for i, s in enumerate(shares)}
-    m = pronouns(bigram_model(table), [f"c{i} [MASK] ." for i in range(sentences)])
-    return _outcome(judge("model", [replace(m, query=BUILT_IN)], name="world"))
+    m = Pronouns()(bigram_model(table), [f"c{i} [MASK] ." for i in range(sentences)])
+    return _outcome(judge("masked", [replace(m, query=BUILT_IN)], name="world"))
 
 
 SPREAD = 1.0
@@ -161,8 +161,8 @@ def predictions(d: float, seed: int, texts: int = 2000) -> Outcome:
 SUBJECTS: Mapping[str, Callable[[float, int], Outcome]] = {
     "vectors": vectors,
     "vectors, 12 words": few_words,
-    "data": data,
-    "model": model,
+    "corpus": data,
+    "masked": model,
     "predictions": predictions,
 }
 

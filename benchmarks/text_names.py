@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenhand.lexicon.names import names
+from evenhand.lexicon.first_names import names
 from evenhand.text.block import Block
 from evenhand.text.people import find_people
 from evenhand.text.rewrite.names import Anonymize, NameSwap

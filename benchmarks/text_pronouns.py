@@ -19,7 +19,7 @@ from pathlib import Path
 
 from evenhand.statistics.intervals import wilson
 from evenhand.text.grammar import (
-    Neighbours,
+    PronounContext,
     contraction,
     embedded_model,
     following,
@@ -95,7 +95,7 @@ def trained(text: str, start: int, end: int) -> bool:
 def _mini() -> Callable[[str, int, int], float]:
     import torch
 
-    from evenhand.masked.model import load
+    from evenhand.models.masked import load
 
     torch.set_num_threads(1)
     model = load("mini", device="cpu")
@@ -124,7 +124,7 @@ def mini(text: str, start: int, end: int) -> bool:
 def together(text: str, start: int, end: int) -> bool:
     """The shipped judge, and where it is unsure its log odds and mini's added up."""
     who = subject(text, start, "she")
-    around = Neighbours(following(text, start, end), preceding(text, start), who)
+    around = PronounContext(following(text, start, end), preceding(text, start), who)
     score = embedded_model().score("her", around)
     if abs(score) > 3:
         return trained(text, start, end)

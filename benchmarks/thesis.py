@@ -34,13 +34,8 @@ from evenhand.posterior import (
     measure_levels,
     read_table,
 )
-from evenhand.report.posterior import (
-    distance_densities,
-    prior_curves,
-    radial,
-    topic_forests,
-    word_means,
-)
+from evenhand.posterior.charts import distance_densities, level_forests, prior_curves, word_means
+from evenhand.posterior.radial import radial
 from evenhand.results import Measurement
 from evenhand.vectors.debias import debias
 
@@ -163,9 +158,9 @@ def main(folder: Path, out: Path | None, draws: int, seed: int) -> None:
     )
     if out:
         figures = {
-            "thesis-coefficients": topic_forests(of_reddit(times), PROB),
-            "thesis-coefficients-glove": topic_forests(stand_in, PROB),
-            "thesis-crossed": topic_forests(of_reddit(crossed_times(crossed)), PROB),
+            "thesis-coefficients": level_forests(of_reddit(times), PROB),
+            "thesis-coefficients-glove": level_forests(stand_in, PROB),
+            "thesis-crossed": level_forests(of_reddit(crossed_times(crossed)), PROB),
             "thesis-words": word_means({"religionReddit, separate": separate}, PROB),
             "thesis-words-debiased": word_means(
                 {

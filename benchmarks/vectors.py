@@ -22,8 +22,9 @@ import numpy as np
 
 import debias
 import load
+from evenhand.lexicon import Query
 from evenhand.statistics.association import association
-from evenhand.vectors import Vectors, mac, weat
+from evenhand.vectors import Mac, Vectors, Weat
 
 PERMUTATIONS = 10_000
 
@@ -39,8 +40,15 @@ def seconds(work: Callable[[], object], repeats: int = 5) -> float:
     return min(times)
 
 
+def query_of(lists: list[list[str]]) -> Query:
+    """WEAT on four lists of words."""
+    x, y, a, b = lists
+    return Query(name="weat", targets={"x": x, "y": y}, attributes={"a": a, "b": b})
+
+
 def naive_weat(vector: dict[str, np.ndarray], lists: list[list[str]], draws: int) -> float:
     """Each permutation from scratch, cosine by cosine; returns seconds for PERMUTATIONS."""
+    X, Y, A, B = lists
 
     def cosine(a: np.ndarray, b: np.ndarray) -> float:
         return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
@@ -49,7 +57,6 @@ def naive_weat(vector: dict[str, np.ndarray], lists: list[list[str]], draws: int
         first = np.mean([cosine(vector[word], vector[a]) for a in A])
         return float(first - np.mean([cosine(vector[word], vector[b]) for b in B]))
 
-    X, Y, A, B = lists
     rng = np.random.default_rng(0)
 
     def permute() -> None:
@@ -94,25 +101,25 @@ def main() -> None:
     lists = [names[i * 25 : (i + 1) * 25] for i in range(4)]
     small = [words[:8] for words in lists]
     vector = {name: matrix[i] for i, name in enumerate(names[:100])}
-    X, Y, A, B = lists
     targets, words = names[:15], names[15:26]
+    mac_query = Query(name="mac", targets={"t": targets}, attributes={"a": words})
     seeds = count()
     rows = [
         (
             f"WEAT, {PERMUTATIONS:,} permutations, 25+25 words",
-            seconds(lambda: weat(v, X, Y, A, B, permutations=PERMUTATIONS, seed=next(seeds))),
+            seconds(lambda: Weat(permutations=PERMUTATIONS)(v, query_of(lists), seed=next(seeds))),
             naive_weat(vector, lists, 20),
             seconds(lambda: limit_weat(v, lists)),
         ),
         (
             "WEAT, all 12,870 partitions, 8+8 words",
-            seconds(lambda: weat(v, *small)),
+            seconds(lambda: Weat()(v, query_of(small))),
             naive_weat(vector, small, 100) * 12_870 / PERMUTATIONS,
             None,
         ),
         (
             "MAC with its interval, 15 × 11 words",
-            seconds(lambda: mac(v, {"t": targets}, {"a": words}, null=0), 50),
+            seconds(lambda: Mac(null=0)(v, mac_query), 50),
             seconds(lambda: naive_mac(vector, targets, words), 50),
             seconds(
                 lambda: float(

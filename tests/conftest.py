@@ -55,7 +55,7 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def same_arithmetic() -> Iterator[None]:
     """Half precision may switch a library off for the process; later tests must not notice."""
     yield
-    forward = sys.modules.get("evenhand.masked.forward")
+    forward = sys.modules.get("evenhand.models.forward")
     if forward is not None and forward.guard_half.cache_info().currsize:
         forward.guard_half.cache_clear()
         sys.modules["torch"].backends.mkldnn.set_flags(_enabled=True)
@@ -69,9 +69,9 @@ def glove() -> Vectors:
 @pytest.fixture(scope="module")
 def mini() -> Any:
     """The embedded masked model, new in each file: some tests change its state."""
-    import evenhand.masked
+    import evenhand.models
 
-    return evenhand.masked.load("mini")
+    return evenhand.models.load("mini")
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.model import Model
-from evenhand.masked.packing import packed_size, to_bytes, unpack, with_weights
+from evenhand.models.masked import MaskedModel
+from evenhand.models.packing import packed_size, to_bytes, unpack, with_weights
 from evenhand.report.interactive import template_sentences
 
 ROOM = 11_400_000
@@ -18,7 +18,7 @@ def sentences(every: int = 1) -> list[str]:
     return [*pronoun_sentences().sentences, *template_sentences(every)]
 
 
-def rounded(model: Model, facts: dict[str, Any]) -> Model:
+def rounded(model: MaskedModel, facts: dict[str, Any]) -> MaskedModel:
     """The model with the weights that a page has."""
     content, at, weights = to_bytes(facts["weights"]), 0, {}
     shapes = {name: tensor.shape for name, tensor in model.core.state_dict().items()}

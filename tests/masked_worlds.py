@@ -22,13 +22,13 @@ from evenhand.audit.stages import Options, Silent, Texts, run_stage, text_stages
 from evenhand.fewshot.data import Dataset
 from evenhand.files import document, save_json
 from evenhand.lexicon.phrases import phrases
-from evenhand.lexicon.professions import TemplateSet, professions
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked import designs
-from evenhand.masked.designs import Design, design
-from evenhand.masked.metrics import phrases as phrase_metric
+from evenhand.lexicon.templates import TemplateSet, professions
+from evenhand.models import designs
+from evenhand.models.designs import ProfessionDesign, design
+from evenhand.models.metrics import phrases as phrase_metric
 from evenhand.report.findings import Findings, read_findings
-from evenhand.simulate.masked import BigramModel, bigram_model
+from evenhand.simulate.masked import MaskedBigrams, bigram_model
 
 PAIRS = (
     ("he", "she"),
@@ -47,7 +47,7 @@ DIM = 24
 
 
 @cache
-def base() -> BigramModel:
+def base() -> MaskedBigrams:
     """The tokenizer and vocabulary of everything that is asked."""
     lists = phrases()
     texts = [*pronoun_sentences().sentences, *(one.text for one in design().sentences)]
@@ -131,7 +131,7 @@ class World:
             )
         return lean_of[row]
 
-    def logits(self, rows, positions):  # noqa: ARG002
+    def logits(self, rows, positions):
         x = self.odds(rows)
         size = len(self.tokenizer)
         found = np.full((len(rows), size), 0.1 / size)
@@ -173,18 +173,18 @@ def audited(stages, folder: Path, **subjects: str) -> Findings:
     run = document(command=[], time="", seed=0, versions={}, files=[])
     findings = Findings(
         subjects={name: {"name": value, "source": value} for name, value in subjects.items()},
-        settings={"prob": 0.95, "seed": 0, "quick": True, "parts": ["text", "masked"]},
+        settings={"prob": 0.95, "seed": 0, "quick": True, "parts": ["corpus", "masked"]},
         topics=(),
         stages=tuple(done),
         run=run,
     )
-    save_json(folder / "results.json", findings.to_dict())
+    findings.save(folder)
     save_json(folder / "run.json", run)
     return read_findings(folder)
 
 
 @cache
-def part_of_the_design() -> Design:
+def part_of_the_design() -> ProfessionDesign:
     """All professions, but a quarter of the sentences."""
     whole = design()
     few = TemplateSet(whole.templates[::3], whole.pairs[:4])
@@ -199,10 +199,10 @@ def audited_model(world: World, data: Dataset, folder: Path, monkeypatch, **sett
     monkeypatch.setattr(phrase_metric, "PERMUTATIONS", 99)
     options = Options(quick=True, work=folder / "work", **settings)
     stages = main.model_stages("world", Texts(data, options), options)
-    return audited(stages, folder, model="world", data="d")
+    return audited(stages, folder, masked="world", corpus="d")
 
 
 def audited_data(data: Dataset, folder: Path, **settings) -> Findings:
     """The findings of the text stages on some data."""
     options = Options(quick=True, work=folder / "work", **settings)
-    return audited(text_stages(Texts(data, options)), folder, data=data.name)
+    return audited(text_stages(Texts(data, options)), folder, corpus=data.name)

@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-from evenhand.masked import load
+from evenhand.models import load
 
 PIECES = 3000
 """The pieces of words of `mini` that come first: all characters and the most frequent words."""

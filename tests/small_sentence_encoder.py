@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from transformers import BertModel
 
-from evenhand.language.encoders import MODES
+from evenhand.models.encoder import MODES
 from small_encoder import small_config, small_tokenizer
 
 PREFIX = "sentence_transformers.models."

@@ -15,6 +15,7 @@ from evenhand.cli import run
 from evenhand.errors import FileError, InputError, VocabularyError
 from evenhand.lexicon import Topic
 from evenhand.report import blocks
+from evenhand.report.findings import read_findings
 from evenhand.simulate import World, world
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
@@ -54,7 +55,7 @@ def copied(finished: Audit, tmp_path: Path) -> Path:
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of stages and files: the figures of the page take longest by far."""
-    monkeypatch.setattr(blocks.Prose, "figure", lambda *_, **__: blocks.Text("No figure."))
+    monkeypatch.setattr(blocks.Figure, "of", lambda *_, **__: blocks.Text("No figure."))
 
 
 @pytest.fixture
@@ -96,6 +97,7 @@ def test_everything_is_written(finished: Audit) -> None:
     assert names == {
         "run.json",
         "results.json",
+        "items.parquet",
         "report.html",
         "brief.html",
         "methods.html",
@@ -111,6 +113,9 @@ def test_everything_is_written(finished: Audit) -> None:
     assert results["verdicts"][0]["verdict"] == "strong evidence"
     listed = [m for stage in results["stages"] for m in stage["measurements"]]
     assert len(listed) == len(finished.measurements)
+    assert all(isinstance(m["items"], int) for m in listed)
+    assert (finished.out / "results.json").stat().st_size < 300_000
+    assert read_findings(finished.out).stages[0].measurements == finished.stages[0].measurements
     listed = json.loads((finished.out / "run.json").read_text())["files"]
     assert all((finished.out / name).is_file() for name in listed)
 
@@ -139,7 +144,7 @@ def test_a_second_run_computes_nothing(
     again = audit(vectors_of(biased), topics=[biased.topic], out=copied, quick=True, skip=SKIP)
     assert again.failed == {}
     assert again.measurements == finished.measurements
-    for name in ("results.json", "tables/items.csv"):
+    for name in ("results.json", "items.parquet", "tables/items.csv"):
         assert (copied / name).read_bytes() == (finished.out / name).read_bytes()
 
 
@@ -184,7 +189,7 @@ def test_the_model_runs_on_the_device(
     def load(source: str, *, device: str) -> None:
         raise InputError(f"{source} on {device}")
 
-    monkeypatch.setattr("evenhand.language.models.load", load)
+    monkeypatch.setattr("evenhand.models.loading.load", load)
     out = str(tmp_path / "out")
     assert run(["audit", "--model", "mini", "--device", "cuda:7", "--out", out]) == 2
     assert "mini on cuda:7" in capsys.readouterr().err
@@ -226,7 +231,11 @@ def test_a_failed_stage_loses_nothing_else(
 @pytest.mark.usefixtures("without_figures")
 def test_same_seed_same_bytes(finished: Audit, tmp_path: Path, biased: World) -> None:
     again = audit(vectors_of(biased), topics=[biased.topic], out=tmp_path, quick=True, skip=SKIP)
-    names = ["results.json", *(f"tables/{p.name}" for p in (again.out / "tables").iterdir())]
+    names = [
+        "results.json",
+        "items.parquet",
+        *(f"tables/{p.name}" for p in (again.out / "tables").iterdir()),
+    ]
     assert len(names) >= 5
     for name in names:
         assert (again.out / name).read_bytes() == (finished.out / name).read_bytes(), name
@@ -241,10 +250,10 @@ def test_files_of_a_topic_no_longer_chosen_are_removed(copied: Path, biased: Wor
     v = vectors_of(biased)
     audit(v, topics=[biased.topic, second], out=copied, quick=True, skip=SKIP)
     assert (copied / "tables" / "distances-second.csv").exists()
-    assert (copied / "figures" / "forest-second.svg").exists()
+    assert (copied / "figures" / "vectors-measures-second-forest.svg").exists()
     audit(v, topics=[biased.topic], out=copied, quick=True, skip=SKIP)
     assert not (copied / "tables" / "distances-second.csv").exists()
-    assert not (copied / "figures" / "forest-second.svg").exists()
+    assert not (copied / "figures" / "vectors-measures-second-forest.svg").exists()
     assert mine.exists()
 
 

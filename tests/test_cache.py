@@ -12,9 +12,15 @@ import torch
 
 from evenhand.cache import Cache, content_key
 from evenhand.errors import FileError
-from evenhand.masked import forward
-from evenhand.masked.model import load
-from evenhand.masked.scoring import MaskedPosition, log_probs, query_tokens, target_log_probs, top_k
+from evenhand.models import forward
+from evenhand.models.masked import load
+from evenhand.models.masked_scoring import (
+    MaskedPosition,
+    log_probs,
+    query_tokens,
+    target_log_probs,
+    top_k,
+)
 from evenhand.simulate.masked import bigram_model
 
 POSITIONS = [MaskedPosition((2, *range(300, 300 + 3 + k % 5), 700 + k, 3), 2) for k in range(60)]

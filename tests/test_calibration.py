@@ -24,6 +24,7 @@ ROWS = {
     "masked: two templates taken for many": (c.Sentences(20, 20, 0.7, 2, 8, 2).masked, 150),
     "masked: scores near 0 and 1": (c.Sentences(spread=5.0).masked, 150),
     "causal: sentences as independent": (c.Sentences(templates=2, pairs=2).causal, 200),
+    "crows: pairs of a writer as independent": (partial(c.crows, 5, 20, 0.3), 150),
     "stereoset: items as independent": (partial(c.stereoset, 6, 20, 0.5), 200),
     "bbq: questions as independent": (partial(c.bbq, 6, 20, 0.5, 0.3), 200),
     "classifier: one of two tests not corrected": (
@@ -65,6 +66,17 @@ def test_the_page_has_the_published_table():
     """docs/concepts/simulation.md shows docs/results/calibration.csv."""
     page = (ROOT / "docs/concepts/simulation.md").read_text()
     assert c.markdown(pd.read_csv(c.CSV)) in page
+
+
+def test_readme_has_the_trust_table():
+    assert c.trust(pd.read_csv(c.CSV)) in c.README.read_text(encoding="utf-8")
+
+
+def test_the_trust_table_is_of_all_worlds_of_a_room():
+    rows = pd.DataFrame({"room": ["vectors"] * 3, "worlds": [10, 10, 20]})
+    rows = rows.assign(coverage=[0.95, 0.9, 0.99], rate=[0.04, 0.5, 0.05], naive=[0.2, 1.0, None])
+    line = "| word vectors | 40 of 3 kinds | .95 (.90) | .05 (.50) | .60 (1.00) |"
+    assert line in c.trust(rows).splitlines()
 
 
 def test_every_row_that_does_not_hold_is_marked():

@@ -18,12 +18,6 @@ def test_version_and_licence_are_those_of_the_package():
     assert cited["authors"] == [{"name": "The Evenhand authors"}]
 
 
-def test_the_picture_of_the_page_is_small():
-    picture = ROOT / "docs" / "images" / "report.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size < 100_000
-
-
 def test_every_source_of_a_measure_has_a_reference():
     from evenhand.citations import keys_of
     from evenhand.instruments import all_declarations

@@ -20,7 +20,7 @@ CASES: dict[str, tuple[Callable[[str], object], list[str], list[str], list[str]]
     "few-shot data": (
         eh.fewshot.read,
         ["text=", "label="],
-        ["fewshot", "run", "--data"],
+        ["lab", "fewshot", "run", "--data"],
         ["--text", "--label"],
     ),
     "predictions": (
@@ -118,5 +118,5 @@ def test_workers_name_options_as_their_shell_does(
 ) -> None:
     path = tmp_path / "in.txt"
     path.write_bytes("She saw the caf\xe9.\n".encode("latin-1"))
-    message = failure(capsys, "text", "swap", str(path), "--workers", "2")
+    message = failure(capsys, "rewrite", "swap", str(path), "--workers", "2")
     assert message.endswith("it looks like Latin-1: --encoding latin-1\n")

@@ -18,6 +18,7 @@ from evenhand.errors import InputError
 from evenhand.files import to_json
 from evenhand.instruments import (
     PACKAGES,
+    Instrument,
     Run,
     all_declarations,
     find,
@@ -28,7 +29,7 @@ from evenhand.instruments import (
     plan,
     run_jobs,
 )
-from evenhand.results import Comparison, Measurement, Measurements
+from evenhand.results import Comparison, Items, Measurement, Measurements
 from evenhand.summary import clause_of, summarize
 
 INSTRUMENTS = [
@@ -63,10 +64,10 @@ def compared(cls: Any) -> tuple[Comparison, ...]:
 
 
 def test_there_are_instruments_and_their_names_are_unique():
-    names = [(about.subject, about.name) for about in all_declarations()]
+    names = [(kind, about.name) for about in all_declarations() for kind in about.subjects]
     assert {"weat", "mac", "association", "crows"} <= {name for _, name in names}
     assert len(names) == len(set(names))
-    assert find("weat").declaration.subject == "vectors"
+    assert find("weat").declaration.subjects == ("vectors",)
     assert find("no such metric") is None
 
 
@@ -99,6 +100,18 @@ def test_a_result_is_complete(cls):
         else:  # a related number that the instrument returns too
             assert m.metric.startswith(name)
         assert math.isnan(m.value) or m.low <= m.value <= m.high
+
+
+@every_instrument
+def test_every_part_has_an_interval(cls):
+    """README: every measure comes with its uncertainty."""
+    remaining = list(measured(cls))
+    while remaining:
+        m = remaining.pop()
+        remaining += m.parts
+        assert m.interval, (m.by, m.query)
+        assert not math.isnan(m.low), (m.by, m.query)
+        assert not math.isnan(m.high), (m.by, m.query)
 
 
 @every_instrument
@@ -212,13 +225,13 @@ def test_jobs_that_fail_are_skipped_or_raise(glove):
 
 @instrument(
     name="vocabulary_size",
-    subject="vectors",
+    subjects=("vectors",),
     label="Vocabulary",
     question="How many words are there?",
     ideal=None,
 )
 @dataclass(frozen=True, kw_only=True)
-class VocabularySize:
+class VocabularySize(Instrument):
     scale: float = option(1.0, minimum=0, help="A factor.")
 
     def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:
@@ -242,7 +255,81 @@ def test_other_packages_add_instruments_by_an_entry_point(monkeypatch, glove):
     monkeypatch.setattr("evenhand.instruments.entry_points", lambda group: groups.get(group, []))
     monkeypatch.setattr("evenhand.instruments._LOADED", {})
     assert find("vocabulary_size") is VocabularySize
-    assert "vocabulary_size" not in instruments("model")
-    (m,) = eh.measure(glove, eh.lexicon.weat(7), "vocabulary_size", options={"scale": 0.5})
+    assert "vocabulary_size" not in instruments("masked")
+    m = eh.measure(glove, eh.lexicon.weat(7), "vocabulary_size", options={"scale": 0.5})
     assert (m.value, m.query) == (len(glove) / 2, "weat-7")
     assert list(instruments("vectors"))[-1] == "vocabulary_size"
+
+
+def test_calling_an_instrument_measures_as_measure_does(glove):
+    query = eh.lexicon.weat(7)
+    weat = find("weat")(permutations=100, null=0)
+    measured = eh.measure(glove, query, weat, seed=3, prob=0.9)
+    assert weat(glove, query, seed=3, prob=0.9) == measured
+    assert weat("glove", query) == eh.measure("glove", query, weat)
+    with pytest.raises(InputError, match="metric 'weat' needs 2 target sets"):
+        weat(glove, eh.lexicon.Query(name="one", targets={"a": ("he",)}, attributes={"b": ("x",)}))
+
+
+def test_an_instrument_inherits_from_the_base_class(monkeypatch):
+    class Other:
+        declaration = VocabularySize.declaration
+
+    with pytest.raises(TypeError, match="Other: an instrument inherits from"):
+        instrument(name="other", subjects=("vectors",), label="", question="")(
+            dataclass(frozen=True)(Other)
+        )
+    entry = SimpleNamespace(name="other", load=lambda: Other)
+    monkeypatch.setattr("evenhand.instruments.entry_points", lambda _group: [entry])
+    monkeypatch.setattr("evenhand.instruments._LOADED", {})
+    with pytest.raises(TypeError, match="Other: an instrument inherits"):
+        instruments("vectors")
+
+
+def scored(scores: list[float], value: float | None = None, **columns: Any) -> Measurement:
+    items = {"item": [f"i{i}" for i in range(len(scores))], "score": scores, **columns}
+    mean = sum(scores) / len(scores) if value is None else value
+    return VocabularySize.declaration.result(
+        Run(), "q", (mean, -math.inf, math.inf), n=len(scores), interval="none", items=Items(items)
+    )
+
+
+def test_items_with_scores_are_compared_by_students_t():
+    # differences 1, 2, 3: mean 2, sd 1, t(.975, 2) = 4.302653, half = 4.302653 / sqrt(3) = 2.484138
+    change = eh.compare(scored([1.0, 1.0, 1.0]), scored([2.0, 3.0, 4.0]))
+    assert change.paired == 3
+    assert change.change.value == pytest.approx(2)
+    assert (change.change.low, change.change.high) == pytest.approx((-0.484138, 4.484138))
+    # clusters a, b of two: means 1.5 and 3.5, sd sqrt(2), t(.975, 1) = 12.706205, half = 12.706205
+    clusters = {"cluster": ["a", "a", "b", "b"]}
+    change = eh.compare(scored([0.0] * 4, **clusters), scored([1.0, 2.0, 3.0, 4.0], **clusters))
+    assert change.paired == 2
+    assert (change.change.low, change.change.high) == pytest.approx((-10.206205, 15.206205))
+    # clusters of 1 and 2: mean 2; 2 + 2/3 (1 - 2) = 4/3, 2 + 2/3 (5 - 4) = 8/3; sd .942809
+    clusters = {"cluster": ["a", "b", "b"]}
+    change = eh.compare(scored([0.0] * 3, **clusters), scored([1.0, 2.0, 3.0], **clusters))
+    half = 12.706205 * 0.942809 / math.sqrt(2)
+    assert (change.change.low, change.change.high) == pytest.approx((2 - half, 2 + half))
+
+
+def test_scores_that_are_not_what_the_value_changes_by_give_no_interval():
+    before = scored([1.0, 1.0, 1.0])
+    for after, reason in (
+        (scored([2.0, 3.0, 4.0], value=2.5), "the value is not the mean of its items' scores"),
+        (scored([2.0, 4.0]), "no paired items"),
+    ):
+        change = eh.compare(before, after)
+        assert change.interval.startswith(f"none: {reason}")
+        assert math.isinf(change.change.high)
+
+
+def test_values_that_are_means_plus_a_constant_are_compared_by_scores():
+    before, after = scored([1.0, 1.0, 1.0], value=0.5), scored([2.0, 3.0, 4.0], value=2.5)
+    change = eh.compare(before, after)
+    assert (change.change.low, change.change.high) == pytest.approx((-0.484138, 4.484138))
+
+
+def test_a_class_documents_its_options():
+    text = find("weat").__doc__
+    assert "alternative : 'two-sided' | 'greater' | 'less', default 'two-sided'" in text
+    assert text.index("Parameters") < text.index("Returns") < text.index("Examples")

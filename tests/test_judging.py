@@ -85,6 +85,15 @@ def test_a_repeated_test_counts_once() -> None:
     assert [j.p for j in judge([first, again])] == [0.03, 0.03]
     other = replace(again, query="another question")
     assert [j.p for j in judge([first, other])] == [0.06, 0.06]
+    third = replace(first, metric="parity-gap", p_value=0.9)
+    judged = judge([first, again, third])
+    assert [(j.p, j.family, j.test.decides) for j in judged] == [
+        (0.06, 2, True),
+        (0.06, 2, False),
+        (0.9, 2, True),
+    ]
+    of_another = replace(again, subject="another model")
+    assert [j.family for j in judge([first, of_another])] == [2, 2]
 
 
 def test_a_test_is_never_corrected_for_fewer_tests_than_it_was_seen_with() -> None:
@@ -142,6 +151,9 @@ def test_what_is_ruled_out() -> None:
     ratio = replace(EMPTY, value=1.0, low=0.4, high=2.0, ideal=1.0, ratio=True)
     assert judge([ratio])[0].ruled_out == pytest.approx(2.5)
     assert judge([replace(EMPTY, high=math.inf)])[0].ruled_out is None
+    gap = replace(EMPTY, value=0.1, low=-0.7, high=0.9, size="gap")
+    assert judge([gap])[0].ruled_out == 0.9
+    assert judge([replace(gap, high=1.0)])[0].ruled_out is None  # there are no gaps beyond 1
 
 
 REQUIRED = replace(CLEAR, metric="lead", role="leads")
@@ -155,14 +167,14 @@ LEVELS = [
     ("vectors", [REQUIRED, replace(SECOND, p_value=0.03)], "some evidence"),
     ("vectors", [replace(REQUIRED, p_value=0.5), SECOND], "some evidence"),
     ("vectors", [replace(REQUIRED, p_value=0.5), replace(SECOND, p_value=0.5)], "undecided"),
-    ("model", [REQUIRED], "strong evidence"),
+    ("masked", [REQUIRED], "strong evidence"),
     ("causal", [SECOND], "some evidence"),
     ("causal", [SECOND, replace(SECOND, metric="third")], "strong evidence"),
     ("predictions", [SECOND], "strong evidence"),
-    ("data", [replace(SECOND, p_value=0.02)], "some evidence"),
-    ("data", [replace(EMPTY, role="leads")] * 3, "none found"),
-    ("data", [replace(EMPTY, role="leads"), replace(EMPTY, role="leads", high=0.4)], "undecided"),
-    ("data", [replace(CLEAR, role="leads", opposite=True)], "none found"),
+    ("corpus", [replace(SECOND, p_value=0.02)], "some evidence"),
+    ("corpus", [replace(EMPTY, role="leads")] * 3, "none found"),
+    ("corpus", [replace(EMPTY, role="leads"), replace(EMPTY, role="leads", high=0.4)], "undecided"),
+    ("corpus", [replace(CLEAR, role="leads", opposite=True)], "none found"),
 ]
 
 
@@ -260,3 +272,16 @@ def test_comparisons_that_are_seen_together_have_intervals_that_hold_together() 
     assert together[0].change.low == pytest.approx(0.3 - 0.28 * stretch)
     assert together[0].p == pytest.approx(0.144)
     assert not together[0].direction
+
+
+def test_an_end_within_its_monte_carlo_error_of_the_ideal_decides_nothing() -> None:
+    """As of the religion table of the thesis: [-0.0546, -0.0005], with an error of 0.001."""
+    test = BiasTest(
+        metric="delta", query="", label="δ", value=-0.03, low=-0.055, high=-0.0005, error=0.001
+    )
+    [open_end] = judge([test])
+    assert (open_end.outcome, open_end.settled) == ("undecided", False)
+    [clear] = judge([replace(test, high=-0.0035)])
+    assert (clear.outcome, clear.settled) == ("found", True)
+    [by_p] = judge([replace(test, p_value=0.001)])
+    assert by_p.outcome == "found"  # the error of a p-value is that of its draws

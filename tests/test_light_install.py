@@ -58,12 +58,22 @@ def without_models(folder, *commands):
 
 @pytest.mark.slow
 def test_text_vectors_and_posteriors_work(tmp_path):
-    distances = ["vectors", "distances", "glove", "--topic", "gender", "-o", "distances.csv"]
-    fit = ["posterior", "fit", "distances.csv", "--family", "baseline", "--draws", "160", "--json"]
+    distances = ["lab", "vectors", "distances", "glove", "--topic", "gender", "-o", "distances.csv"]
+    fit = [
+        "lab",
+        "posterior",
+        "fit",
+        "distances.csv",
+        "--family",
+        "baseline",
+        "--draws",
+        "160",
+        "--json",
+    ]
     results = without_models(
         tmp_path,
-        (["text", "swap", "-"], "Her neighbour waved to her.\n"),
-        (["vectors", "measure", "glove", "--topic", "gender", "--metric", "weat", "--json"], ""),
+        (["rewrite", "swap", "-"], "Her neighbour waved to her.\n"),
+        (["measure", "glove", "--topic", "gender", "--metric", "weat", "--json"], ""),
         (distances, ""),
         (fit, ""),
         (["list", "metrics", "--json"], ""),
@@ -76,9 +86,9 @@ def test_text_vectors_and_posteriors_work(tmp_path):
 
 NEEDING = (
     ["ask", "The clerk lost [MASK] keys."],
-    ["masked", "score", "-"],
-    ["model", "measure", "mini"],
-    ["fewshot", "run", "--out", "run"],
+    ["measure", "pronouns", "mini", "--data", "-"],
+    ["measure", "mini"],
+    ["lab", "fewshot", "run", "--out", "run"],
     ["audit", "--out", "page"],
     ["list", "networks"],
 )

@@ -58,9 +58,9 @@ def test_vectors_in_memory(small, form):
     assert v.words == words
     assert np.array_equal(v.matrix, matrix)
     expected = eh.measure(eh.vectors.Vectors.from_arrays(words, matrix), topic, "association")
-    assert eh.measure(v, topic, "association")[0].value == expected[0].value
+    assert eh.measure(v, topic, "association").value == expected.value
     if form in ("KeyedVectors", "Word2Vec", "mapping"):
-        assert eh.measure(source, topic, "association")[0].value == expected[0].value
+        assert eh.measure(source, topic, "association").value == expected.value
 
 
 def test_vectors_in_memory_are_not_changed(small):
@@ -88,16 +88,16 @@ def test_what_are_no_vectors_is_refused(source, problem):
 
 
 def test_measure_opens_names_and_files(tmp_path, small):
-    assert eh.measure("glove", "gender", "association")[0].subject == "glove"
+    assert eh.measure("glove", "gender", "association").subject == "glove"
     topic, words, matrix = small
     path = tmp_path / "small.vec"
     eh.vectors.Vectors.from_arrays(words, matrix).save(path)
-    assert eh.measure(path, topic, "association")[0].subject == "small.vec"
+    assert eh.measure(path, topic, "association").subject == "small.vec"
     texts = pd.DataFrame(
         {"text": ["She sings.", "He cooks."] * 9, "label": ["a", "b"] * 9, "gender": ["F", "M"] * 9}
     )
     texts.to_csv(tmp_path / "texts.csv", index=False)
-    read = [eh.measure(source, None, "odds")[0] for source in (texts, tmp_path / "texts.csv")]
+    read = [eh.measure(source, None, "odds") for source in (texts, tmp_path / "texts.csv")]
     assert read[0].parts[0].value == read[1].parts[0].value
     for unknown in ("glvoe", tmp_path / "nothing.vec", 42):
         with pytest.raises(EvenhandError, match="measure: expected word vectors"):
@@ -106,16 +106,16 @@ def test_measure_opens_names_and_files(tmp_path, small):
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_sentences_pairs_and_labels_in_frames(tmp_path, frame):
-    mini = eh.masked.load("mini")
+    mini = eh.models.load("mini")
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES))
     table = frame({"sentence": SENTENCES, "id": [1, 2]})
-    for metric in ("pronouns", eh.instruments.lookup("model", "pronouns")(top_k=10)):
+    for metric in ("pronouns", eh.instruments.lookup("masked", "pronouns")(top_k=10)):
         values = [
-            eh.measure(mini, given, metric)[0].items["bias"].tolist()
+            eh.measure(mini, given, metric).items["bias"].tolist()
             for given in (SENTENCES, table, str(tmp_path / "sentences.txt"))
         ]
         assert values[0] == values[1] == values[2]
-    alone = eh.measure(mini, SENTENCES[0], "pronouns")[0]
+    alone = eh.measure(mini, SENTENCES[0], "pronouns")
     assert alone.items["bias"].tolist() == pytest.approx(values[0][:1])
     pairs = frame(
         {
@@ -125,11 +125,11 @@ def test_sentences_pairs_and_labels_in_frames(tmp_path, frame):
             "bias_type": ["gender"],
         }
     )
-    assert [pair.category for pair in eh.masked.read_pairs(pairs)] == ["gender"]
-    [sentence] = eh.language.read_gest(frame({"sentence": ["I am strong."], "stereotype": [3]}))
+    assert [pair.category for pair in eh.models.read_pairs(pairs)] == ["gender"]
+    [sentence] = eh.models.read_gest(frame({"sentence": ["I am strong."], "stereotype": [3]}))
     assert (sentence.text, sentence.stereotype) == ("I am strong.", 3)
     with pytest.raises(EvenhandError, match=r"DataFrame, line 2: expected one \[MASK\]"):
-        list(eh.masked.read_sentences(frame({"text": [SENTENCES[0], "No mask here at all."]})))
+        list(eh.models.read_sentences(frame({"text": [SENTENCES[0], "No mask here at all."]})))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -181,7 +181,7 @@ def test_an_audit_takes_objects(tmp_path, small):
 @pytest.mark.slow
 @pytest.mark.usefixtures("measured_alone")
 def test_an_audit_takes_a_model_in_memory(tmp_path):
-    mini = eh.masked.load("mini")
+    mini = eh.models.load("mini")
     pair = mini.network, mini.tokenizer
     named = eh.audit(model="mini", quick=True, skip=["fewshot"], out=tmp_path / "named")
     result = eh.audit(model=pair, quick=True, skip=["fewshot"], out=tmp_path / "pair")

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from by_lists import association_contrast
 from evenhand.instruments import compare
 from evenhand.simulate import world
-from evenhand.vectors import Vectors, association_contrast, distance_table
+from evenhand.vectors import Vectors, distance_table
 
 
 def contrast(bias, seed):

@@ -13,6 +13,7 @@ from evenhand.files import document, replace_file, save_json, to_json
 from evenhand.instruments import compare
 from evenhand.registry import Registry
 from evenhand.results import Comparison, Estimate, Measurement
+from evenhand.summary import summarize
 
 
 def measurement(values, **changes):
@@ -197,6 +198,23 @@ def test_the_effect_is_judged_by_the_interval_of_the_distance(distance, effect):
     assert changed(0.55, 0.455, half=0.1, details=details).effect == "no clear change"
 
 
+@pytest.mark.parametrize(
+    ("known", "clear"),
+    [
+        ({"p_value": 0.01}, True),
+        ({"p_value": 0.31}, False),
+        ({"p_value": 0.01, "p_corrected": 0.06, "family": 6}, False),
+        ({"p_value": float("nan")}, True),
+    ],
+)
+def test_a_change_is_clear_by_its_interval_and_its_test(known, clear):
+    """As everywhere: the corrected p-value, where there is one, and the interval."""
+    change = replace(changed(0.7, 0.6), **known)
+    assert change.effect == ("nearer the ideal" if clear else "no clear change")
+    before, after = (replace(m, metric="stereoset") for m in (change.before, change.after))
+    assert ("less biased" in summarize(replace(change, before=before, after=after))) == clear
+
+
 @pytest.mark.parametrize("worse", ["away", "higher", "lower"])
 @pytest.mark.parametrize("kind", ["difference", "ratio"])
 def test_a_value_that_changed_sides_is_never_called_nearer_without_saying_so(worse, kind):
@@ -212,7 +230,7 @@ def test_only_a_comparison_says_what_is_nearer_the_ideal():
     found = {
         p.relative_to(folder).as_posix() for p in files if '"nearer the ideal' in p.read_text()
     }
-    assert found == {"results.py", "report/fewshot.py"}  # the latter draws `Comparison.effect`
+    assert found == {"results.py"}
 
 
 def test_json_and_tables_have_the_effect_and_read_it_back():
@@ -237,7 +255,7 @@ def test_registry_suggests_and_is_lazy():
     [
         "evenhand",
         "evenhand.vectors",
-        "evenhand.masked",
+        "evenhand.models",
         "evenhand.fewshot",
         "evenhand.lexicon",
     ],

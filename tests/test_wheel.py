@@ -14,7 +14,7 @@ import evenhand as eh
 assert eh.__file__.startswith({target!r}), eh.__file__
 v = eh.vectors.load("glove")
 m = eh.measure(v, eh.lexicon.topic("religion"), ["mac"], options={{"null": 10}})[0]
-mini = eh.masked.load("mini")
+mini = eh.models.load("mini")
 row = mini.tokenizer("the king loved [MASK] wife.")["input_ids"]
 best = mini.logits([row], [row.index(mini.tokenizer.mask_token_id)])[0].argmax()
 print(round(m.value, 3), len(v), mini.tokenizer.convert_ids_to_tokens(int(best)))

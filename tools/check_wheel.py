@@ -42,7 +42,7 @@ from importlib.util import find_spec
 assert not [name for name in {MODELS!r} if find_spec(name)], "the base has packages of `models`"
 import evenhand as eh
 try:
-    eh.masked.load("mini")
+    eh.models.load("mini")
 except eh.errors.MissingExtraError as error:
     assert "evenhand[models]" in str(error), error
 else:
@@ -76,7 +76,7 @@ assert result.report.is_file() and not result.failed, result.failed
 ARRAYS = """
 import evenhand as eh
 v = eh.vectors.load("glove")
-weat = eh.measure(v, eh.lexicon.weat(6), "weat")[0]
+weat = eh.measure(v, eh.lexicon.weat(6), "weat")
 assert 1 < weat.value < 2, weat
 frame = weat.to_frame()
 assert len(frame), frame
@@ -85,7 +85,7 @@ assert len(frame), frame
 MODEL = """
 import torch
 import evenhand as eh
-mini = eh.masked.load("mini")
+mini = eh.models.load("mini")
 row = mini.tokenizer("the king loved [MASK] wife.")["input_ids"]
 best = mini.logits([row], [row.index(mini.tokenizer.mask_token_id)])[0].argmax()
 assert mini.tokenizer.convert_ids_to_tokens(int(best)) == "his"
@@ -109,10 +109,10 @@ application(Subjects(), token="t", port=8750)
 """
 
 BASE_COMMANDS = (
-    ("text swap -", "Her neighbour waved to her.\n", "His neighbour waved to him."),
-    ("vectors measure glove --topic gender --metric weat --json", "", '"metric": "weat"'),
-    ("vectors distances glove --topic gender -o distances.csv", "", "distances.csv"),
-    ("posterior fit distances.csv --family baseline --draws 400 --json", "", '"schema"'),
+    ("rewrite swap -", "Her neighbour waved to her.\n", "His neighbour waved to him."),
+    ("measure glove --topic gender --metric weat --figures figures --json", "", '"metric": "weat"'),
+    ("lab vectors distances glove --topic gender -o distances.csv", "", "distances.csv"),
+    ("lab posterior fit distances.csv --family baseline --draws 400 --json", "", '"schema"'),
     ("list metrics", "", "weat"),
     ("doctor", "", "models"),
 )
@@ -138,14 +138,17 @@ class Failed(Exception):  # noqa: N818
 
 
 class Environment:
-    """A virtual environment and a working folder in a temporary folder."""
+    """A virtual environment and a working folder; one that is in the folder is used again."""
 
-    def __init__(self, folder: Path, below: Environment | None = None) -> None:
+    def __init__(
+        self, folder: Path, below: Environment | None = None, python: str = sys.executable
+    ) -> None:
         self.folder = folder
         self.python = folder / "venv" / "bin" / "python"
         self.work = folder / "work"
-        self.work.mkdir(parents=True)
-        _call([sys.executable, "-m", "venv", str(folder / "venv")])
+        self.work.mkdir(parents=True, exist_ok=True)
+        if not self.python.exists():
+            _call([python, "-m", "venv", str(folder / "venv")])
         if below is not None:  # what the base has need not be installed again
             (self.packages / "below.pth").write_text(f"{below.packages}\n")
             (self.work / "distances.csv").write_bytes((below.work / "distances.csv").read_bytes())
@@ -213,7 +216,11 @@ def check_base(environment: Environment, wheel: Path, constraints: str = "constr
     environment.run(ARRAYS)
     environment.run(AUDIT)
     environment.command("report audit", "", "report.html")
-    for line in ('ask "The clerk lost [MASK] keys."', "fewshot run --out run", "audit --out other"):
+    for line in (
+        'ask "The clerk lost [MASK] keys."',
+        "lab fewshot run --out run",
+        "audit --out other",
+    ):
         environment.command(line, "", "pip install 'evenhand[models]'", code=2)
 
 

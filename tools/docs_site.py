@@ -32,21 +32,20 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
-SUBJECTS = {
+ROOMS = {
     "vectors": ("Word vectors", "Static word vectors: GloVe, word2vec, fastText."),
-    "model": ("Masked language models", "BERT and its relatives, at a masked position."),
-    "causal": ("Causal language models", "Models that predict the next token, GPT-2, Llama, OPT."),
-    "language": (
-        "Language models of several kinds",
-        "Masked models, causal models and sentence encoders; each metric says which.",
+    "models": (
+        "Language models",
+        "Masked models (BERT), causal models (GPT-2, Llama) and sentence encoders; each metric "
+        "says which.",
     ),
-    "corpus": ("Corpora", "Labelled texts, without any model."),
-    "classifier": ("Few-shot classifiers", "A run of `evenhand fewshot run`."),
-    "predictions": ("Predictions", "The answers of any classifier, from a table."),
+    "text": ("Corpora", "Labelled texts, without any model."),
+    "fewshot": ("Few-shot classifiers", "A run of `evenhand lab fewshot run`."),
+    "classifier": ("Predictions", "The answers of any classifier, from a table."),
+    "answers": ("Answers", "What language models write in answer to prompts, from a table."),
 }
-"""The subjects with their headings, in the order of the reference."""
+"""The packages that have metrics, with their headings, in the order of the reference."""
 
-KINDS = {"model": "masked", "causal": "causal", "encoder": "sentence encoder"}
 WORSE = {
     "higher": "higher is worse",
     "lower": "lower is worse",
@@ -67,22 +66,29 @@ FURTHER_MODULES = ("evenhand.statistics.intervals",)
 # ------------------------------------------------------------------------------------- metrics
 
 
-def declarations() -> list[Any]:
-    """The declaration of every instrument; masked and causal models have one of the same name."""
-    from evenhand.instruments import PACKAGES, instruments
+def room(about: Any) -> str:
+    """The package that has the metric, such as "models"."""
+    from evenhand.instruments import PACKAGES
 
-    classes = (cls for subject in PACKAGES for cls in instruments(subject).values())
-    return [cls.declaration for cls in dict.fromkeys(classes)]
+    return PACKAGES[about.subjects[0]].split(".")[1]
+
+
+def anchor(about: Any) -> str:
+    """The anchor of a metric on its page; causal models have a perplexity of their own."""
+    own = about.name == "perplexity" and about.subjects == ("causal",)
+    return f"causal-{about.name}" if own else str(about.name)
 
 
 def metric_pages() -> dict[str, str]:
-    """One page per subject, with every instrument, and their index."""
-    declared = declarations()
+    """One page per package, with every instrument, and their index."""
+    from evenhand.instruments import all_declarations
+
+    declared = all_declarations()
     pages = {"reference/metrics/index.md": _metric_index(declared)}
-    for subject, (title, about) in SUBJECTS.items():
-        own = [each for each in declared if each.subject == subject]
+    for name, (title, about) in ROOMS.items():
+        own = [each for each in declared if room(each) == name]
         text = "\n\n".join([f"# {title}", about, *map(_metric, own)])
-        pages[f"reference/metrics/{subject}.md"] = text + "\n"
+        pages[f"reference/metrics/{name}.md"] = text + "\n"
     return pages
 
 
@@ -90,17 +96,19 @@ def _metric_index(declared: Iterable[Any]) -> str:
     text = "# Every metric\n\nGenerated from the declarations; `evenhand list metrics NAME` prints"
     text += " the same in a terminal.\n"
     declared = list(declared)
-    for subject, (title, _) in SUBJECTS.items():
+    for name, (title, _) in ROOMS.items():
         rows = [
-            (f"[{each.label}]({subject}.md#{each.name})", f"`{each.name}`", each.question)
+            (f"[{each.label}]({name}.md#{anchor(each)})", f"`{each.name}`", each.question)
             for each in declared
-            if each.subject == subject
+            if room(each) == name
         ]
         text += f"\n## {title}\n\n" + _table(("Metric", "Name", "Question"), rows) + "\n"
     return text
 
 
 def _metric(about: Any) -> str:
+    from evenhand.instruments import LANGUAGE
+
     ideal = "none stated" if about.ideal is None else f"{about.ideal:g}"
     facts = [
         ("Name", f"`{about.name}`"),
@@ -108,11 +116,15 @@ def _metric(about: Any) -> str:
         ("Part in a verdict", ROLES[about.role]),
         ("Source", about.source or "Evenhand"),
     ]
-    if about.subject == "language":
-        facts.insert(1, ("Models", ", ".join(KINDS[kind] for kind in about.kinds)))
+    if room(about) == "models":
+        kinds = (LANGUAGE[kind] + "s" for kind in about.subjects)
+        facts.insert(1, ("Models", ", ".join(kinds)))
     if about.material:
         facts.append(("Material", about.material))
-    parts = [f"## {_escaped(about.label)} {{ #{about.name} }}", f"**{_escaped(about.question)}**"]
+    parts = [
+        f"## {_escaped(about.label)} {{ #{anchor(about)} }}",
+        f"**{_escaped(about.question)}**",
+    ]
     if about.formula:
         parts.append(f"``` {{ .text .wrap }}\n{about.formula}\n```")
     if about.reading:
@@ -306,6 +318,10 @@ class Doctests(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of a function, class, attribute or module."""
+        if obj.docstring is not None and obj.is_class and ".metrics." in obj.path:
+            found = getattr(import_module(obj.module.path), obj.name, None)
+            if hasattr(found, "declaration"):  # with its options
+                obj.docstring.value = inspect.getdoc(found) or ""
         if obj.docstring is not None:
             obj.docstring.value = fence_doctests(obj.docstring.value)
 

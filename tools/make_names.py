@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from evenhand.files import replace_file
-from evenhand.lexicon.names import ambiguous_names
+from evenhand.lexicon.first_names import ambiguous_names
 from name_shares import births
 
 FIRST, LAST = 1880, 2016

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from evenhand.files import replace_file
 from evenhand.text.tagger import FUNCTION_WORDS, OPEN_WORDS
-from evenhand.text.vocabulary import ADVERBS_IN_S, FUNCTION_VERBS, shape, stems, word_set
+from evenhand.text.vocabulary import ADVERBS_IN_S, shape, stems, word_set
 
 TARGET = Path(__file__).parents[1] / "src" / "evenhand" / "lexicon" / "data"
 TOKEN = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d[\d,.]*\d|[^\s]")
@@ -47,6 +47,10 @@ DETERMINERS = word_set(
     "the these those many several some few various other two three four five six ten of their "
     "his our my your all such more most both"
 )
+FUNCTION_VERBS = word_set(
+    "better cause damn down further last like long near out please right second still up well okay"
+)
+"""Function words that are verbs, too: "she likes it", "he ups the ante"."""
 COMMON = 600
 """So many words count as contexts of their own; the others by their shape."""
 LEAST = 3

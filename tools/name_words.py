@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evenhand.files import replace_file
-from evenhand.lexicon.names import names, persons
+from evenhand.lexicon.first_names import names, persons
 
 LOWER = re.compile(r"(?<![\w'-])[a-z]{2,}(?![\w'-])")
 PLACE = re.compile(r"\b(?:[Ii]n|[Nn]ear|[Aa]t|[Tt]he|into|across|a|an) ([A-Z][a-z]+)")
@@ -119,8 +119,8 @@ def write_lists(out: Path, counts: Counts, first: frozenset[str], every: frozens
             if n >= 3
             and n >= 0.15 * capital[w]
             and lower[w] < 20 * capital[w]
-            and w not in words.heads
-            and w not in words.titles
+            and w not in words["heads"]
+            and w not in words["titles"]
         ),
     )
     write(
@@ -149,14 +149,14 @@ def main(arguments: list[str] | None = None) -> None:
     first = frozenset(
         name.lower()
         for name in (*known.female[:1200], *known.male[:1200])
-        if name not in known.ambiguous and name.lower() not in words.proper
+        if name not in known.ambiguous and name.lower() not in words["proper"]
     )
     every = frozenset(name.lower() for name in known.table)
     counts = Counts()
     try:
         for path in options.text:
             for document in documents(path, options.limit):
-                counts.add(document, first, words.titles)
+                counts.add(document, first, words["titles"])
         write_lists(options.out, counts, first, every)
     except OSError as problem:
         sys.exit(f"error: {problem.filename}: {problem.strerror}")

@@ -20,11 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from evenhand.files import replace_file
 from evenhand.statistics.intervals import wilson
-from evenhand.text.grammar import Model, read_model, write_model
+from evenhand.text.grammar import Model, read_model
 from grammar_training.classes import word_classes
 from grammar_training.examples import Example, of_contraction, of_her, of_his
 from grammar_training.fitting import fit
 from grammar_training.verbs import VERBS
+from grammar_training.writing import write_model
 
 Finder = Callable[[str], Iterable[Example]]
 TASKS: dict[str, tuple[Finder, float, int]] = {

@@ -4,14 +4,13 @@ The names that users import are listed in `__init__.pyi`, once, and loaded when 
 
 >>> import evenhand as eh
 >>> v = eh.vectors.load("glove")
->>> m = eh.measure(v, eh.lexicon.weat(6), "weat")[0]
+>>> m = eh.measure(v, eh.lexicon.weat(6), "weat")
 >>> m.value > 1 and m.low > 0.5
 True
 """
 
 import sys
 import types
-from typing import Any
 
 import lazy_loader
 
@@ -23,10 +22,9 @@ __version__ = "0.1.0"
 class _Package(types.ModuleType):
     """`evenhand.audit` is the function, also once its package has been imported."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "audit" and isinstance(value, types.ModuleType):
-            value = value.audit
-        super().__setattr__(name, value)
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "audit" and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

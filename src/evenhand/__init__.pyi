@@ -1,14 +1,13 @@
 from . import (
-    causal,
+    answers,
     classifier,
     errors,
     fewshot,
     gate,
     instruments,
     integrations,
-    language,
     lexicon,
-    masked,
+    models,
     posterior,
     report,
     results,
@@ -20,15 +19,15 @@ from . import (
 from .audit import audit
 from .cache import Cache
 from .instruments import compare, measure
-from .language.asking import ask
+from .models.asking import ask
 from .results import load
 
 __all__ = [
     "Cache",
     "__version__",
+    "answers",
     "ask",
     "audit",
-    "causal",
     "classifier",
     "compare",
     "errors",
@@ -36,11 +35,10 @@ __all__ = [
     "gate",
     "instruments",
     "integrations",
-    "language",
     "lexicon",
     "load",
-    "masked",
     "measure",
+    "models",
     "posterior",
     "report",
     "results",

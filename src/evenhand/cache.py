@@ -11,18 +11,19 @@ from __future__ import annotations
 import io
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import FileError
-from evenhand.files import lock_folder, replace_file
+from evenhand.files import lock_folder, own_entries, replace_file
 
 __all__ = ["Cache", "content_key", "content_keys"]
 
@@ -31,6 +32,20 @@ VERSION = "evenhand cache 2"
 KEY_BYTES = 16
 MAPPED = 1 << 22
 """Files of this many bytes or more stay on disk, memory-mapped; smaller ones are read."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of items done and of all items."""
+
+
+class Querying(TypedDict, total=False):
+    """How a model is queried: keywords that functions take and pass on.
+
+    Answers are read from the cache and stored there; `progress` is called with the queries done,
+    cached ones included, and all queries.
+    """
+
+    cache: Cache | None
+    progress: Progress | None
 
 
 def content_key(context: str, *numbers: int, text: str = "") -> bytes:
@@ -76,6 +91,11 @@ class Cache:
     Parameters
     ----------
     folder : path
+    private : bool
+        Whether only this user can read the folder, if it is created, and what is stored.
+    optional : bool
+        Whether what cannot be written, to a full or read-only disk, is held in memory alone: for
+        a cache that the user did not name.
 
     Examples
     --------
@@ -88,9 +108,14 @@ class Cache:
 
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    @checked
+    def __init__(
+        self, folder: str | os.PathLike[str], *, private: bool = False, optional: bool = False
+    ) -> None:
         self.folder = Path(folder)
-        _claim(self.folder)
+        self.private, self.optional = private, optional
+        with self._writing():
+            _claim(self.folder, private)
         self._batches: list[NDArray[Any]] = []
         self._rows: dict[bytes, int] = {}
         self._names: set[str] = set()
@@ -104,12 +129,12 @@ class Cache:
 
     def refresh(self) -> None:
         """Read what other processes have stored since."""
-        for path in sorted(self.folder.glob("*.npy")):
-            if path.stem not in self._names:
-                self._names.add(path.stem)
-                batch = _read(path)
-                if batch is not None:
-                    self._add(batch)
+        found = [path for path in self.folder.glob("*.npy") if path.stem not in self._names]
+        self._names.update(path.stem for path in found)
+        for path in own_entries(sorted(found)):
+            batch = _read(path)
+            if batch is not None:
+                self._add(batch)
 
     def missing(self, keys: Sequence[bytes]) -> list[int]:
         """The positions of the keys that have no entry; of equal keys, the first position."""
@@ -139,7 +164,11 @@ class Cache:
         np.save(content, batch, allow_pickle=False)
         name = _digest(content.getbuffer())
         # the name is the digest of the content: a damaged file is not read but computed again
-        with replace_file(self.folder / f"{name}.npy", durable=False) as file:
+        target = self.folder / f"{name}.npy"
+        with (
+            self._writing(),
+            replace_file(target, durable=False, entry=True, private=self.private) as file,
+        ):
             file.write(content.getbuffer())
         self._names.add(name)
         self._add(batch)
@@ -150,6 +179,14 @@ class Cache:
         with lock_folder(self.folder):
             self.refresh()
             yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            if not self.optional:
+                raise
 
     def _entry(self, key: bytes) -> NDArray[Any]:
         batch, row = divmod(self._rows[key], 1 << 32)
@@ -163,17 +200,20 @@ class Cache:
         self._rows.update(zip(keys, range(first, first + len(keys)), strict=True))
 
 
-def _claim(folder: Path) -> None:
+def _claim(folder: Path, private: bool) -> None:
     """Make the folder a cache, or see that it is one."""
     marker = folder / MARKER
     if folder.exists() and not folder.is_dir():
         raise FileError(folder, "expected a folder for a cache, got a file")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise FileError(folder, "expected a folder for a cache, got a file") from None
+    if marker.is_symlink() or (marker.exists() and not marker.is_file()):
+        raise FileError(marker, "expected a plain file, got something else: use another folder")
     if marker.is_file():
-        version = marker.read_bytes()[:100].decode("utf-8", "replace").strip()
+        with marker.open("rb") as file:
+            version = file.read(100).decode("utf-8", "replace").strip()
         if version != VERSION:
             raise FileError(marker, f"expected '{VERSION}', got '{version}': use another folder")
         return
@@ -182,7 +222,7 @@ def _claim(folder: Path) -> None:
         raise FileError(
             folder, f"expected an empty folder or a cache, got a folder with '{others[0]}'"
         )
-    with replace_file(marker) as file:
+    with replace_file(marker, entry=True, private=private) as file:
         file.write(f"{VERSION}\n".encode())
 
 

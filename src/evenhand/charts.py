@@ -1,6 +1,6 @@
 """The kinds of chart that results are drawn with: rows in, an Altair chart out.
 
-`forest` (dot and interval), `curves`, `densities`, `scatter`, `histogram` and `heatmap`. A row is
+`forest` (dot and interval), `curves`, `scatter`, `histogram` and `heatmap`. A row is
 a mapping with the fields that its kind of chart names. Colours can be distinguished by most
 colour-blind readers, and shapes repeat what colours say. Every mark has a description, which a
 page shows to a pointer and reads to a screen reader.
@@ -14,40 +14,20 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
+from html import escape
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evenhand.errors import InputError, UnknownNameError
-from evenhand.files import map_texts, replace_file
-from evenhand.wording import interval, number, visible
+from evenhand import files
+from evenhand.errors import DrawingError, InputError, UnknownNameError
+from evenhand.files import map_texts, replace_file, signed
+from evenhand.rendering import render
+from evenhand.wording import interval, visible
 
-__all__ = [
-    "BLUE",
-    "FORMATS",
-    "GREEN",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "PALE",
-    "PURPLE",
-    "Chart",
-    "ChartSet",
-    "curves",
-    "data",
-    "densities",
-    "forest",
-    "forests",
-    "heatmap",
-    "histogram",
-    "inline",
-    "panels",
-    "save_charts",
-    "scatter",
-    "to_svg",
-    "to_svgs",
-]
+if TYPE_CHECKING:
+    import altair as alt
 
 Chart: TypeAlias = Any
 """An Altair chart; its many kinds have no common type that fits."""
@@ -65,7 +45,7 @@ CUT = "dashed line: the interval extends beyond the plot, or has no end"
 # ---------------------------------------------------------------------------------------- parts
 
 
-def finite(value: Any) -> float | None:
+def finite(value: float | None) -> float | None:
     """The number, or None where there is none: NaN, infinite, or null.
 
     >>> finite(0.5), finite(float("nan")), finite(None)
@@ -74,7 +54,7 @@ def finite(value: Any) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def data(rows: Sequence[Row]) -> Any:
+def data(rows: Sequence[Row]) -> alt.Data:
     """Rows as the data of a chart; numbers that are not finite become missing."""
     import altair as alt
 
@@ -89,7 +69,7 @@ def data(rows: Sequence[Row]) -> Any:
     )
 
 
-def layer(values: Any = None) -> Chart:
+def layer(values: object = None) -> Chart:
     """A chart of these data, or of those of the chart that it becomes a layer of.
 
     Altair copies a layer with all that is in it several times while it is put into a chart, which
@@ -105,10 +85,10 @@ def _layer_class() -> Any:
     import altair as alt
 
     class Layer(alt.Chart):
-        def copy(self, deep: Any = True, ignore: list[str] | None = None) -> Any:
+        def copy(self, deep: bool | Iterable[Any] = True, ignore: list[str] | None = None) -> Chart:
             return super().copy(deep=False if deep is True else deep, ignore=ignore)
 
-        def __deepcopy__(self, _: Any) -> Any:
+        def __deepcopy__(self, _: object) -> Chart:
             return self.copy()
 
     return Layer
@@ -119,14 +99,14 @@ def wrap(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width))
 
 
-def heading(text: str, *lines: str) -> Any:
+def heading(text: str, *lines: str) -> alt.TitleParams:
     """The title of a chart, with lines in smaller type below it."""
     import altair as alt
 
     return alt.TitleParams(text, subtitle=list(lines), subtitleColor=INK, subtitleFontSize=11)
 
 
-def panel_heading(text: str, *lines: str, width: int = 60) -> Any:
+def panel_heading(text: str, *lines: str, width: int = 60) -> alt.TitleParams:
     """The title of one panel of several, above its plot."""
     import altair as alt
 
@@ -155,10 +135,7 @@ def panels(
 
 def rule(value: float, *, colour: str = GREY) -> Chart:
     """A dashed line across the plot."""
-    import altair as alt
-
-    line = layer(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3])
-    return line.encode(x=alt.X("at:Q"))
+    return layer(data([{"at": value}])).mark_rule(color=colour, strokeDash=[4, 3]).encode(x="at:Q")
 
 
 def look(
@@ -183,7 +160,7 @@ def look(
     )
 
 
-def _plot(layers: Sequence[Chart], width: int, height: int, title: Any, **more: Any) -> Chart:
+def _plot(layers: Sequence[Chart], width: int, height: int, title: object, **more: object) -> Chart:
     """The layers as one chart of this size."""
     import altair as alt
 
@@ -191,8 +168,13 @@ def _plot(layers: Sequence[Chart], width: int, height: int, title: Any, **more: 
     return chart if title is None else chart.properties(title=title)
 
 
-def tooltips(names: Mapping[str, str], rows: Sequence[Row]) -> list[Any]:
-    """What a mark says: fields by their title; numbers with three significant digits."""
+def tooltips(
+    names: Mapping[str, str | None], rows: Sequence[Row], formats: Mapping[str, str] | None = None
+) -> list[Any]:
+    """What a mark says: fields by their title, by default their name.
+
+    Numbers have three significant digits unless `formats` says otherwise.
+    """
     import altair as alt
 
     tips = []
@@ -201,7 +183,10 @@ def tooltips(names: Mapping[str, str], rows: Sequence[Row]) -> list[Any]:
         numbers = bool(values) and all(
             isinstance(value, int | float) and not isinstance(value, bool) for value in values
         )
-        tips.append(alt.Tooltip(f"{name}:{'Q' if numbers else 'N'}", title=title or " "))
+        about: dict[str, Any] = {} if title is None else {"title": title or " "}
+        if formats and name in formats:
+            about["format"] = formats[name]
+        tips.append(alt.Tooltip(f"{name}:{'Q' if numbers else 'N'}", **about))
     return tips
 
 
@@ -217,12 +202,10 @@ def forest(
     looks: Looks | None = None,
     beside: bool = False,
     references: Sequence[Row] = (),
-    points: Sequence[Row] = (),
     tips: Mapping[str, str] | None = None,
     text: str = "",
     text_title: str = "",
     legend: str = "",
-    colour: str = BLUE,
     digits: int = 3,
     width: int = 380,
     step: int = 22,
@@ -230,8 +213,7 @@ def forest(
     extent: int = 0,
     domain: Sequence[float] | None = None,
     log: bool = False,
-    ticks: int | Sequence[float] = 6,
-    tick_format: str = "",
+    ticks: int = 6,
     labels: bool = True,
     key: bool | Sequence[str] = True,
 ) -> Chart:
@@ -243,8 +225,7 @@ def forest(
         With `label`, `value`, `low`, `high`. Optional fields: `series` (colour and shape, see
         `looks`), `ideal` (a dashed line where all rows share it, else a tick in each row),
         `inner_low` and `inner_high` (a thick line inside the interval), `band_low` and `band_high`
-        (a pale bar behind the row), `before` (a hollow dot linked with the value), `tick` and
-        `other` (a second and a third number, as a grey tick and a hollow orange diamond).
+        (a pale bar behind the row), `before` (a hollow dot linked with the value).
     title, subtitle, x : str
         The title, the lines below it, and the title of the value axis.
     looks : Mapping of str to (colour, shape), optional
@@ -254,17 +235,13 @@ def forest(
     references : sequence of Mapping
         Lines across all rows at `value`, with a band from `low` to `high`, a `text` above the
         plot and a `colour` where given.
-    points : sequence of Mapping
-        Single dots behind the rows: `label`, `value`, `hollow` and the fields named in `tips`.
     tips : Mapping of field to title, optional
         What a mark says beside its label, series, value and interval.
     text, text_title : str
-        A field whose text stands at the right of each row, and its heading.
+        A field whose text is shown to the right of each row, and its heading.
     legend : str
         The title of the legend.
-    colour : str
-        The colour where there are no series.
-    digits, width, step, line, extent, domain, log, ticks, tick_format, labels, key
+    digits, width, step, line, extent, domain, log, ticks, labels, key
         Digits of shown numbers, the plot's width, the height of a row, the longest line of a
         label, the minimum width of the labels, the range and kind of the value axis, its ticks,
         whether labels are shown, and the series of the legend (True: those that the rows have).
@@ -284,91 +261,41 @@ def forest(
     import altair as alt
 
     values = [_forest_row(row, digits, line) for row in rows]
-    ideals = {row["ideal"] for row in values if row.get("ideal") is not None}
-    if domain is None:
-        domain = _domain(values, references, points, log=log)
-    values = _placed(values, domain)
+    domain = _domain(values, references, log=log) if domain is None else domain
+    values = [_placed(row, domain) for row in values]
     looks = looks or {}
-    grouped = bool(looks)
-    if key is True:
-        key = [name for name in looks if any(row["series"] == name for row in values)]
-    colours, shapes = (
-        look("series", looks, title=legend, shown=key or ())
-        if grouped
-        else (alt.value(colour), None)
-    )
-    axis = partial(_value_axis, x, domain, log=log, ticks=ticks, tick_format=tick_format)
-    order = list(dict.fromkeys(row["label"] for row in [*values, *_labelled(points, line)]))
+    named = {row.get("series") for row in values}
+    order = list(dict.fromkeys(row["label"] for row in values))
     base = layer().encode(
         y=_label_axis(order, labels=labels, extent=extent),
-        tooltip=_forest_tips(values, tips or {}, grouped=grouped, digits=digits),
+        tooltip=_forest_tips(values, tips or {}, series=bool(looks) and len(named) > 1, of=digits),
     )
-    if beside and len(looks) > 1:
-        base = base.encode(yOffset=alt.YOffset("series:N", sort=list(looks)))
-    has = {name for row in values for name, value in row.items() if value is not None}
-    shape = {} if shapes is None else {"shape": shapes}
-    dash = alt.StrokeDash(
-        "cut:N", legend=None, scale=alt.Scale(domain=[False, True], range=[[1, 0], [3, 3]])
-    )
-    inner = "inner_low" in has
-    layers: list[Chart] = []
-    if "band_low" in has:
-        layers.append(
-            base.mark_bar(color=PALE, height=13).encode(
-                x=alt.X("band_low:Q"), x2=alt.X2("band_high:Q")
-            )
-        )
-    layers += _references(references, domain)
-    if len(ideals) == 1:
-        layers.append(rule(ideals.pop()))
-    elif ideals:
-        layers.append(
-            base.mark_tick(color=GREY, thickness=2, size=step - 6).encode(x=alt.X("ideal:Q"))
-        )
-    if points:
-        layers += _points(points, line, order, tips or {}, axis("value"))
-    if "before" in has:
-        link = base.mark_rule(color="#b5b5b5", strokeWidth=1)
-        layers.append(link.encode(x=alt.X("before:Q"), x2=alt.X2("value:Q")))
-    layers.append(
-        base.mark_rule(strokeWidth=1.4 if inner else 2.2).encode(
-            x=axis("begin"), x2=alt.X2("end:Q"), strokeDash=dash, color=colours
-        )
-    )
-    if inner:
-        thick = base.mark_rule(strokeWidth=4.2)
-        layers.append(
-            thick.encode(x=alt.X("inner_low:Q"), x2=alt.X2("inner_high:Q"), color=colours)
-        )
-    if "before" in has:
-        hollow = base.mark_point(color=INK, size=60, strokeWidth=1.6, opacity=1)
-        layers.append(hollow.encode(x=alt.X("before:Q")))
-    if "tick" in has:
-        layers.append(base.mark_tick(thickness=1.5, size=10, color=GREY).encode(x=alt.X("tick:Q")))
-    if "other" in has:
-        diamond = base.mark_point(size=50, color=ORANGE, shape="diamond", strokeWidth=1.8)
-        layers.append(diamond.encode(x=alt.X("other:Q"), opacity=alt.value(1)))
-    dots = base.mark_point(filled=True, size=64, opacity=1)
-    layers.append(dots.encode(x=alt.X("value:Q"), color=colours, **shape))
-    if any(row["value"] is None for row in values):
-        none = base.transform_filter("!isValid(datum.value)")
-        layers.append(
-            none.mark_text(align="right", dx=-4, fontSize=11, text="no value").encode(
-                x=alt.value("width"), color=alt.value(GREY)
-            )
-        )
-    if text:
-        right = base.mark_text(align="left", fontSize=11, color=INK)
-        layers.append(right.encode(x=alt.value(width + 8), text=alt.Text(f"{text}:N")))
-    if text_title:
-        head = layer(data([{}])).mark_text(align="left", fontSize=11, color=INK)
-        layers.append(
-            head.encode(x=alt.value(width + 8), y=alt.value(-7), text=alt.value(text_title))
-        )
     lines = max((label.count("\n") + 1 for label in order), default=1)
     height: Any = {"step": max(step, 14 * lines + 6)}
     if beside and len(looks) > 1:
+        base = base.encode(yOffset=alt.YOffset("series:N", sort=list(looks)))
         height = {"step": max(14, step // 2), "for": "offset"}
+    colour: dict[str, Any] = {"color": alt.value(BLUE)}
+    shape: dict[str, Any] = {}
+    if looks:
+        listed = [name for name in looks if name in named] if key is True else key or ()
+        colour["color"], shape["shape"] = look("series", looks, title=legend, shown=listed)
+    layers = [
+        *_behind(base, values, references, domain, step),
+        *_intervals(base, values, colour, _value_axis(x, domain, log=log, ticks=ticks)),
+        base.mark_point(filled=True, size=64, opacity=1).encode(x="value:Q", **colour, **shape),
+    ]
+    aside = {"align": "left", "fontSize": 11, "color": INK}
+    if any(row["value"] is None for row in values):
+        none = base.transform_filter("!isValid(datum.value)")
+        none = none.mark_text(align="right", dx=-4, fontSize=11, text="no value")
+        layers.append(none.encode(x=alt.value("width"), color=alt.value(GREY)))
+    if text:
+        layers.append(base.mark_text(**aside).encode(x=alt.value(width + 8), text=f"{text}:N"))
+    if text_title:
+        head = layer(data([{}])).mark_text(**aside)
+        at = {"x": alt.value(width + 8), "y": alt.value(-7)}
+        layers.append(head.encode(**at, text=alt.value(text_title)))
     chart = alt.layer(*layers, data=data(values)).properties(width=width, height=height)
     cut = [CUT] if any(row["cut"] for row in values) else []
     if title or subtitle:
@@ -376,13 +303,57 @@ def forest(
     return chart
 
 
+def _behind(
+    base: Chart,
+    values: Sequence[Row],
+    references: Sequence[Row],
+    domain: Sequence[float],
+    step: int,
+) -> Iterator[Chart]:
+    """The background of a forest: bands, references, values without bias."""
+    if _has(values, "band_low"):
+        yield base.mark_bar(color=PALE, height=13).encode(x="band_low:Q", x2="band_high:Q")
+    yield from _references(references, domain)
+    ideals = {row["ideal"] for row in values if row.get("ideal") is not None}
+    if len(ideals) == 1:
+        yield rule(ideals.pop())
+    elif ideals:
+        yield base.mark_tick(color=GREY, thickness=2, size=step - 6).encode(x="ideal:Q")
+    if _has(values, "before"):
+        link = base.mark_rule(color="#b5b5b5", strokeWidth=1)
+        yield link.encode(x="before:Q", x2="value:Q")
+
+
+def _intervals(
+    base: Chart, values: Sequence[Row], colour: Mapping[str, Any], axis: object
+) -> Iterator[Chart]:
+    """The lines of a forest, and the hollow dots of what was before."""
+    import altair as alt
+
+    cut = alt.Scale(domain=[False, True], range=[[1, 0], [3, 3]])
+    dash = alt.StrokeDash("cut:N", legend=None, scale=cut)
+    inner = _has(values, "inner_low")
+    outer = base.mark_rule(strokeWidth=1.4 if inner else 2.2)
+    yield outer.encode(x=axis, x2="end:Q", strokeDash=dash, **colour)
+    if inner:
+        thick = base.mark_rule(strokeWidth=4.2)
+        yield thick.encode(x="inner_low:Q", x2="inner_high:Q", **colour)
+    if _has(values, "before"):
+        hollow = base.mark_point(color=INK, size=60, strokeWidth=1.6, opacity=1)
+        yield hollow.encode(x="before:Q")
+
+
+def _has(rows: Sequence[Row], name: str) -> bool:
+    return any(row.get(name) not in (None, "") for row in rows)
+
+
 def forests(
-    parts: Mapping[str, Sequence[Row]] | Iterable[tuple[str, Row]],
+    parts: Mapping[str, Sequence[Row]],
     *,
     columns: int = 1,
     title: str = "",
     subtitle: Sequence[str] = (),
-    x: str | Mapping[str, str] = "",
+    x: str = "",
     scale: Callable[[str], str] | None = None,
     width: int = 380,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -392,13 +363,13 @@ def forests(
 
     Parameters
     ----------
-    parts : Mapping of str to rows, or iterable of (str, row)
-        The rows of each panel by its title, or every row with the title of its panel.
+    parts : Mapping of str to rows
+        The rows of each panel by its title.
     columns : int
     title, subtitle : str
         Of the figure.
-    x : str or Mapping
-        The title of the value axis, or that of each panel.
+    x : str
+        The title of the value axis.
     scale : callable, optional
         Panels for which it returns the same text share the range of their axis.
     width : int
@@ -409,32 +380,26 @@ def forests(
         Options of `forest` for all panels.
 
     """
-    drawn: dict[str, list[Row]] = {}
-    if isinstance(parts, Mapping):
-        parts = ((name, row) for name, rows in parts.items() for row in rows)
-    for name, row in parts:
-        drawn.setdefault(name, []).append(row)
     every = {"digits": 3, "line": 48 if columns == 1 else 34, **every}
+    alike = scale or str
     groups: dict[str, list[Row]] = {}
-    for name, rows in drawn.items():
+    for name, rows in parts.items():
         prepared = [_forest_row(row, every["digits"], every["line"]) for row in rows]
-        groups.setdefault(scale(name) if scale else name, []).extend(prepared)
+        groups.setdefault(alike(name), []).extend(prepared)
     listed = [row for rows in groups.values() for row in rows]
     longest = max((len(text) for row in listed for text in row["label"].split("\n")), default=0)
-    named = [
-        look for look in every.get("looks") or () if any(r.get("series") == look for r in listed)
-    ]
-    single = isinstance(x, str) and columns == 1 and scale is not None
+    series = {row.get("series") for row in listed}
+    named = [look for look in every.get("looks") or () if look in series]
+    single = columns == 1 and scale is not None
     charts = []
-    for index, (name, rows) in enumerate(drawn.items()):
+    for index, (name, rows) in enumerate(parts.items()):
         own = {**every, **(options or {}).get(name, {})}
-        if own.get("domain") is None:
-            alike = groups[scale(name) if scale else name]
-            own["domain"] = _domain(alike, own.get("references", ()), log=bool(own.get("log")))
-        first, axis = index % columns == 0, x if isinstance(x, str) else x.get(name, "")
+        group = groups[alike(name)]
+        own["domain"] = _domain(group, own.get("references", ()), log=bool(own.get("log")))
+        first = index % columns == 0
         chart = forest(
             rows,
-            x=axis if not single or index >= len(drawn) - columns else "",
+            x=x if not single or index >= len(parts) - columns else "",
             width=width,
             labels=first,
             extent=min(320, 14 + 6 * longest) if first else 0,
@@ -451,59 +416,40 @@ def row_of(result: Any, label: str, **more: Any) -> dict[str, Any]:
     return {"label": label, "value": result.value, "low": result.low, "high": result.high, **more}
 
 
-def unique(names: Iterable[str], kind: str) -> None:
-    """Two rows of one name would overlap: an error that says which."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"{kind}: expected each once, got '{name}' twice")
-        seen.add(name)
-
-
 def _forest_row(row: Row, digits: int, line: int) -> dict[str, Any]:
     """The row with finite numbers, its label in lines, and its interval as text."""
+    given = {name: finite(x) if isinstance(x, float) else x for name, x in row.items()}
     value = finite(row.get("value"))
-    low, high = (finite(row.get(end)) if value is not None else None for end in ("low", "high"))
-    text = interval(low, high, digits)
-    given = {
-        name: finite(given) if isinstance(given, float) else given for name, given in row.items()
-    }
+    low, high = (row.get(end) if value is not None else None for end in ("low", "high"))
     return {
         **given,
         "label": wrap(str(row["label"]), line) or " ",
         "value": value,
-        "low": low,
-        "high": high,
+        "low": finite(low),
+        "high": finite(high),
         "bounded": "low" in row,
-        "interval": text if "low" in row else "",
-        "shown": "" if value is None else f"{number(value, digits)} {text if 'low' in row else ''}",
+        "interval": interval(low, high, digits) if "low" in row else "",
     }
 
 
-def _domain(
-    values: Sequence[Row],
-    references: Sequence[Row] = (),
-    points: Sequence[Row] = (),
-    *,
-    log: bool = False,
-) -> list[float]:
+def _domain(values: Sequence[Row], references: Sequence[Row] = (), *, log: bool) -> list[float]:
     """A range for all that is drawn but intervals that are far wider than the others."""
 
-    def scaled(value: Any) -> float | None:
-        known = finite(value)
+    def scaled(row: Row, name: str) -> float | None:
+        known = finite(row.get(name))
         if not log or known is None:
             return known
         return math.log(known) if known > 0 else None
 
-    names = ("ideal", "before", "tick", "other", "band_low", "band_high", "inner_low", "inner_high")
     ends = ("value", "low", "high")
     bands = [row for row in references if all(finite(row.get(end)) is not None for end in ends)]
-    rows = [{end: scaled(row.get(end)) for end in ends} for row in (*values, *bands)]
+    rows = [{end: scaled(row, end) for end in ends} for row in (*values, *bands)]
     numbers = [row["value"] for row in rows if row["value"] is not None]
     if not numbers:
         raise InputError("values: expected at least one number, got none")
-    also = [scaled(row.get(name)) for row in values for name in names]
-    also += [scaled(row.get("value")) for row in (*references, *points)]
+    names = ("ideal", "before", "band_low", "band_high", "inner_low", "inner_high")
+    also = [scaled(row, name) for row in values for name in names]
+    also += [scaled(row, "value") for row in references]
     numbers += [number for number in also if number is not None]
     low, high = min(numbers), max(numbers)
     limits = [(r["low"], r["high"]) for r in rows]
@@ -516,50 +462,29 @@ def _domain(
     return [math.exp(end) if log else end for end in (low - margin, high + margin)]
 
 
-def _placed(values: Sequence[Row], domain: Sequence[float]) -> list[dict[str, Any]]:
-    """The rows with where their line begins and ends in the plot, and whether it is cut there."""
-    placed = []
-    for row in values:
-        if row["value"] is None or not row["bounded"]:
-            placed.append({**row, "begin": None, "end": None, "cut": False})
-            continue
-        begin = domain[0] if row["low"] is None else max(row["low"], domain[0])
-        end = domain[1] if row["high"] is None else min(row["high"], domain[1])
-        cut = [begin, end] != [row["low"], row["high"]]
-        placed.append({**row, "begin": begin, "end": end, "cut": cut})
-    return placed
+def _placed(row: Row, domain: Sequence[float]) -> dict[str, Any]:
+    """The row with where its line begins and ends in the plot, and whether it is cut there."""
+    if row["value"] is None or not row["bounded"]:
+        return {**row, "begin": None, "end": None, "cut": False}
+    begin = domain[0] if row["low"] is None else max(row["low"], domain[0])
+    end = domain[1] if row["high"] is None else min(row["high"], domain[1])
+    return {**row, "begin": begin, "end": end, "cut": [begin, end] != [row["low"], row["high"]]}
 
 
-def _value_axis(
-    title: str,
-    domain: Sequence[float],
-    field: str,
-    *,
-    log: bool,
-    ticks: int | Sequence[float],
-    tick_format: str,
-) -> Any:
+def _value_axis(title: str, domain: Sequence[float], *, log: bool, ticks: int) -> alt.X:
     import altair as alt
 
     kind = {"type": "log"} if log else {"zero": False}
     scale = alt.Scale(domain=list(domain), nice=False, **kind)
-    axis: dict[str, Any] = {"tickCount": ticks} if isinstance(ticks, int) else {"values": ticks}
-    if tick_format:
-        axis["format"] = tick_format
-    return alt.X(f"{field}:Q", title=title or None, scale=scale, axis=alt.Axis(**axis))
+    return alt.X("begin:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=ticks))
 
 
-def _label_axis(order: Sequence[str], *, labels: bool, extent: int) -> Any:
+def _label_axis(order: Sequence[str], *, labels: bool, extent: int) -> alt.Y:
     """The rows in this order; a label of several lines is centred on its row."""
     import altair as alt
 
-    offset = {
-        "condition": [
-            {"test": f"length(split(datum.value, '\\n')) == {n}", "value": -6.5 * (n - 1)}
-            for n in range(2, 12)
-        ],
-        "value": 0,
-    }
+    lines = "length(split(datum.value, '\\n'))"
+    offsets = [{"test": f"{lines} == {n}", "value": -6.5 * (n - 1)} for n in range(2, 12)]
     axis = alt.Axis(
         ticks=False,
         domain=False,
@@ -568,91 +493,46 @@ def _label_axis(order: Sequence[str], *, labels: bool, extent: int) -> Any:
         labelLimit=400,
         minExtent=extent or alt.Undefined,
         labelExpr="split(datum.label, '\\n')",
-        labelOffset=offset,
+        labelOffset={"condition": offsets, "value": 0},
     )
-    scale = alt.Scale(domain=list(order))
-    return alt.Y("label:N", title=None, sort=None, scale=scale, axis=axis)
+    return alt.Y("label:N", title=None, sort=None, scale=alt.Scale(domain=list(order)), axis=axis)
 
 
 def _forest_tips(
-    values: Sequence[Row], more: Mapping[str, str], *, grouped: bool, digits: int
+    values: Sequence[Row], more: Mapping[str, str], *, series: bool, of: int
 ) -> list[Any]:
-    import altair as alt
-
-    tips = [alt.Tooltip("label:N")]
-    if grouped and len({row["series"] for row in values}) > 1 and "series" not in more:
-        tips.append(alt.Tooltip("series:N", title=" "))
-    if "before" not in more and any(row.get("before") is not None for row in values):
-        tips.append(alt.Tooltip("before:Q", format=f".{digits}f"))
-    if "value" not in more:
-        tips.append(alt.Tooltip("value:Q", format=f".{digits}f"))
-    if "interval" not in more and any(row["interval"] for row in values):
-        tips.append(alt.Tooltip("interval:N"))
-    for name, title in more.items():
-        if name == "value":
-            tips.append(alt.Tooltip("value:Q", title=title, format=f".{digits}f"))
-        elif any(row.get(name) is not None for row in values):
-            tips += tooltips({name: title}, values)
-    return tips
+    """The tooltips of a forest; fields without a value are left out."""
+    always: dict[str, str | None] = {
+        "label": None,
+        **({"series": ""} if series else {}),
+        **dict.fromkeys(("before", "value", "interval")),
+    }
+    names = {name: title for name, title in always.items() if name not in more} | dict(more)
+    shown = {name: title for name, title in names.items() if _has(values, name)}
+    return tooltips(shown, values, dict.fromkeys(("before", "value"), f".{of}f"))
 
 
-def _references(references: Sequence[Row], domain: Sequence[float]) -> list[Chart]:
+def _references(references: Sequence[Row], domain: Sequence[float]) -> Iterator[Chart]:
     """Lines across all rows; texts of two lines stand on either side of them."""
     import altair as alt
 
-    layers: list[Chart] = []
-    shown = sorted(
-        (r for r in references if finite(r.get("value")) is not None),
-        key=lambda r: float(r["value"]),
-    )
-    named = [r for r in shown if r.get("text")]
+    shown = [row for row in references if finite(row.get("value")) is not None]
+    shown.sort(key=lambda row: float(row["value"]))
     for row in shown:
         colour = row.get("colour", GREY)
         low, high = finite(row.get("low")), finite(row.get("high"))
         if low is not None and high is not None:
             ends = {"low": max(low, domain[0]), "high": min(high, domain[1])}
             band = layer(data([ends])).mark_rect(color=colour, opacity=0.14)
-            layers.append(band.encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")))
-        layers.append(rule(row["value"], colour=colour))
+            yield band.encode(x="low:Q", x2="high:Q")
+        yield rule(row["value"], colour=colour)
+    named = [row for row in shown if row.get("text")]
     for index, row in enumerate(named):
-        side: Any = (
-            {"align": "left", "dx": 3} if index or len(named) == 1 else {"align": "right", "dx": -3}
-        )
+        left: Any = {"align": "right", "dx": -3}
+        side: Any = {"align": "left", "dx": 3} if index or len(named) == 1 else left
         label = layer(data([{"at": row["value"], "text": row["text"]}]))
-        layers.append(
-            label.mark_text(fontSize=11, color=row.get("colour", GREY), **side).encode(
-                x=alt.X("at:Q"), y=alt.value(-7), text=alt.Text("text:N")
-            )
-        )
-    return layers
-
-
-def _labelled(points: Sequence[Row], line: int) -> list[dict[str, Any]]:
-    return [{**point, "label": wrap(str(point["label"]), line)} for point in points]
-
-
-def _points(
-    points: Sequence[Row], line: int, order: Sequence[str], tips: Mapping[str, str], x: Any
-) -> list[Chart]:
-    """Single dots behind the rows, spread evenly in their row (by the golden section)."""
-    import altair as alt
-
-    values = [
-        {**point, "shift": 0.1 + 0.8 * (index * 0.6180339887 % 1)}
-        for index, point in enumerate(_labelled(points, line))
-    ]
-    base = layer(data(values)).encode(
-        x=x,
-        y=_label_axis(order, labels=True, extent=0),
-        yOffset=alt.YOffset("shift:Q", scale=alt.Scale(domain=[0, 1])),
-        tooltip=tooltips({name: tips[name] for name in tips if name in values[0]}, values),
-    )
-    return [
-        base.transform_filter("!datum.hollow").mark_circle(color=BLUE, size=34, opacity=0.65),
-        base.transform_filter("datum.hollow").mark_point(
-            color=GREY, size=30, opacity=0.9, strokeWidth=1.2
-        ),
-    ]
+        label = label.mark_text(fontSize=11, color=row.get("colour", GREY), **side)
+        yield label.encode(x="at:Q", y=alt.value(-7), text="text:N")
 
 
 # ------------------------------------------------------------------ curves, densities, scatters
@@ -685,9 +565,9 @@ def curves(
     Parameters
     ----------
     rows : sequence of Mapping
-        With the fields `x`, `y` and `series`; `chosen` marks a point with a diamond.
+        With the fields `x`, `y` and `series`.
     looks : Mapping of str to (colour, dash)
-        The series in order. An empty dash stands for points without a line.
+        The series in order. An empty dash means points without a line.
     x, y : str
         The fields.
     points, area : bool
@@ -697,126 +577,107 @@ def curves(
     tips : Mapping of field to title, optional
         What a point says.
     x_title, y_title, title, width, height, x_scale, y_scale, x_axis, y_axis, key, columns
-        As in Altair; `key` shows the legend, in so many columns.
+        As in Altair; `key` shows the legend, `columns` is its number of columns.
 
     """
     import altair as alt
 
+    names = list(looks)
+    colours, dashes = zip(*looks.values(), strict=True)
     legend = None
     if key and len(looks) > 1:
-        stroke: Any = alt.Undefined if points else "stroke"
-        legend = alt.Legend(
-            title=None,
-            columns=columns,
-            symbolOpacity=1,
-            symbolType=stroke,
-            symbolSize=alt.Undefined if points else 300,
-        )
-    names = list(looks)
-    colours = [colour for colour, _ in looks.values()]
-    dashes = [list(dash) or [1, 0] for _, dash in looks.values()]
-    lines = [name for name, (_, dash) in looks.items() if dash]
+        strokes: dict[str, Any] = {} if points else {"symbolType": "stroke", "symbolSize": 300}
+        legend = alt.Legend(title=None, columns=columns, symbolOpacity=1, **strokes)
+
+    def by_series(channel: Any, given: Sequence[Any], legend: Any = legend) -> Any:
+        scale = alt.Scale(domain=names, range=list(given))
+        return channel("series:N", legend=legend, sort=names, scale=scale)
+
+    across = alt.Scale(**{"nice": False, **(x_scale or {})})
+    upwards = alt.Scale(**{"nice": False, **(y_scale or {})})
+    axis = alt.Undefined if y_axis is None else alt.Axis(**y_axis)
     base = layer().encode(
-        x=alt.X(
-            f"{x}:Q",
-            title=x_title,
-            scale=alt.Scale(**{"nice": False, **(x_scale or {})}),
-            axis=alt.Axis(**(x_axis or {})),
-        ),
-        y=alt.Y(
-            f"{y}:Q",
-            title=y_title,
-            stack=None,
-            scale=alt.Scale(**{"nice": False, **(y_scale or {})}),
-            axis=alt.Axis(**y_axis) if y_axis is not None else alt.Undefined,
-        ),
-        color=alt.Color(
-            "series:N", legend=legend, sort=names, scale=alt.Scale(domain=names, range=colours)
-        ),
+        x=alt.X(f"{x}:Q", title=x_title, scale=across, axis=alt.Axis(**(x_axis or {}))),
+        y=alt.Y(f"{y}:Q", title=y_title, stack=None, scale=upwards, axis=axis),
+        color=by_series(alt.Color, colours),
         tooltip=tooltips({"series": " ", **(tips or {x: x, y: y})}, rows),
     )
+    lines = [name for name, (_, dash) in looks.items() if dash]
     drawn = base.transform_filter(alt.FieldOneOfPredicate(field="series", oneOf=lines))
-    dash = alt.StrokeDash(
-        "series:N",
-        legend=None if points else legend,
-        sort=names,
-        scale=alt.Scale(domain=names, range=dashes),
-    )
     layers: list[Chart] = []
     for mark in marks:
-        at = layer(data([dict(mark)])).encode(x=alt.X(f"{x}:Q"))
+        at = layer(data([dict(mark)])).encode(x=f"{x}:Q")
         layers.append(at.mark_rule(color=GREY, strokeDash=[4, 3]))
         if mark.get("text"):
-            layers.append(
-                at.mark_text(align="left", dx=5, y=10, color=INK, fontSize=11).encode(
-                    text=alt.Text("text:N")
-                )
-            )
+            words = at.mark_text(align="left", dx=5, y=10, color=INK, fontSize=11)
+            layers.append(words.encode(text="text:N"))
     if area:
         layers.append(drawn.mark_area(opacity=0.1))
-    layers.append(drawn.mark_line(strokeWidth=2).encode(strokeDash=dash))
+    dash = [list(each) or [1, 0] for each in dashes]
+    stroke = by_series(alt.StrokeDash, dash, None if points else legend)
+    layers.append(drawn.mark_line(strokeWidth=2).encode(strokeDash=stroke))
     if points:
-        dots = base.mark_point(filled=True, size=34, opacity=1)
-        shapes = alt.Scale(domain=names, range=["circle", "square", "diamond", "triangle-up"])
-        shape = alt.Shape("series:N", legend=legend, sort=names, scale=shapes)
-        layers.append(dots.encode(shape=shape))
-    if any(row.get("chosen") for row in rows):
-        chosen = base.transform_filter("datum.chosen")
-        layers += [
-            chosen.mark_rule(color=GREY, strokeDash=[4, 3]).encode(
-                y=alt.value(0), y2=alt.value(height), color=alt.value(GREY)
-            ),
-            chosen.mark_point(shape="diamond", filled=True, size=110, opacity=1).encode(
-                color=alt.value(INK)
-            ),
-        ]
+        shape = by_series(alt.Shape, ["circle", "square", "diamond", "triangle-up"])
+        layers.append(base.mark_point(filled=True, size=34, opacity=1).encode(shape=shape))
     return _plot(layers, width, height, title, data=data(rows))
 
 
-def densities(
-    groups: Mapping[str, Any],
-    looks: Mapping[str, tuple[str, Sequence[int]]],
+def learning_curves(
+    runs: Mapping[str, Sequence[Row]],
     *,
-    x_title: str = "",
-    **options: Any,
+    x: str,
+    measures: Mapping[str, Sequence[str]],
+    chosen: Mapping[str, float] | None = None,
 ) -> Chart:
-    """The distribution of each group of numbers as a curve (Gaussian kernel).
+    """A panel for each run and measure: its lines over the time of the training.
 
-    Groups with fewer than three different numbers have no curve.
+    Parameters
+    ----------
+    runs : Mapping of str to points
+        Points with the fields that `x` and `measures` name, by the name of their run.
+    x : str
+        The field of time, such as "step".
+    measures : Mapping of str to fields
+        What an axis is called, and the fields that have a line there.
+    chosen : Mapping, optional
+        The time of the weights that were saved, by run.
+
     """
-    rows = density_rows(groups)
-    shown = {name: looks[name] for name in looks if any(row["series"] == name for row in rows)}
-    options = {"width": 560, "height": 260, "y_title": "density", **options}
-    return curves(
-        rows,
-        shown,
-        x="x",
-        y="density",
-        x_title=x_title,
-        tips={"x": x_title, "density": "density"},
-        x_axis={"tickCount": 10, "format": ".1f"},
-        **options,
-    )
-
-
-def density_rows(groups: Mapping[str, Any], points: int = 161) -> list[dict[str, Any]]:
-    """Points of the density of each group on one grid, a little wider than the numbers."""
-    import numpy as np
-    from scipy.stats import gaussian_kde
-
-    every = np.concatenate([np.asarray(values, dtype=float).ravel() for values in groups.values()])
-    grid = np.linspace(max(0.0, every.min() - 0.1), every.max() + 0.1, points)
-    rows: list[dict[str, Any]] = []
-    for name, values in groups.items():
-        if np.unique(values).size > 2:
-            curve = gaussian_kde(values)(grid)
-            rows += [
-                {"x": round(float(x), 4), "density": round(float(y), 4), "series": name}
-                for x, y in zip(grid, curve, strict=True)
+    charts = []
+    for name, points in runs.items():
+        for measure, fields in measures.items():
+            names = {each: each.replace("_", " ") for each in fields}
+            rows = [
+                {x: point[x], measure: finite(point[each]), "series": names[each]}
+                for point in points
+                for each in fields
             ]
-    if not rows:
-        raise InputError("densities: expected a group with three different numbers, got none")
-    return rows
+            if all(row[measure] is None for row in rows):
+                raise InputError("curves: expected points with numbers, got none")
+            at = (chosen or {}).get(name)
+            charts.append(
+                curves(
+                    rows,
+                    dict(zip(names.values(), ((ORANGE, (1, 0)), (BLUE, (1, 0))), strict=True)),
+                    x=x,
+                    y=measure,
+                    x_title=x,
+                    y_title=measure,
+                    title=panel_heading(f"{name}: {measure}" if name else measure),
+                    points=True,
+                    marks=[] if at is None else [{x: at, "text": "saved"}],
+                    width=260 if len(measures) * len(runs) > 1 else 440,
+                    height=160,
+                    y_scale={"zero": False, "nice": True},
+                    x_axis={"format": ",d", "tickCount": 4},
+                )
+            )
+    chart = panels(charts, columns=2, title="Learning curves")
+    return chart.properties(
+        description="the loss should fall, and the accuracy rise. Where the training improves and "
+        "the rest does not, only the training data are learnt. The dashed line marks the weights "
+        "that were saved."
+    )
 
 
 def scatter(
@@ -827,14 +688,15 @@ def scatter(
     x_title: str,
     y_title: str,
     looks: Looks | None = None,
-    title: Any = None,
+    title: object = None,
     tips: Mapping[str, str] | None = None,
     level: float | None = None,
+    diagonal: bool = False,
     width: int = 440,
     height: int = 320,
     x_scale: Mapping[str, Any] | None = None,
 ) -> Chart:
-    """One dot per row, with a regression line.
+    """One dot per row, with a regression line or a diagonal.
 
     Parameters
     ----------
@@ -848,36 +710,40 @@ def scatter(
         What a dot says.
     level : float, optional
         A horizontal line.
+    diagonal : bool
+        Both axes have one range and a line where x is y, in place of the regression.
     title, width, height, x_scale
         As in Altair.
 
     """
     import altair as alt
 
+    y_scale: Mapping[str, Any] = {}
+    values = [row[name] for row in rows for name in (x, y)]
+    ends = [min(values) - 0.08, max(values) + 0.08]
+    if diagonal:
+        x_scale = y_scale = {"domain": ends, "nice": False}
     base = layer(data(rows)).encode(
         x=alt.X(f"{x}:Q", title=x_title, scale=alt.Scale(**(x_scale or {"zero": False}))),
-        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale()),
+        y=alt.Y(f"{y}:Q", title=y_title, scale=alt.Scale(**y_scale)),
     )
     layers: list[Chart] = []
     if level is not None:
-        layers.append(layer(data([{"at": level}])).mark_rule(color=PALE).encode(y=alt.Y("at:Q")))
-    line = base.transform_regression(x, y)
-    layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
-    dots = base.mark_point(filled=True, size=42, opacity=0.8).encode(
-        tooltip=tooltips(tips or {x: x_title, y: y_title}, rows)
-    )
-    if looks:
-        colour, shape = look("series", looks)
-        dots = dots.encode(color=colour, shape=shape)
+        layers.append(layer(data([{"at": level}])).mark_rule(color=PALE).encode(y="at:Q"))
+    if diagonal:
+        line = layer(data([{x: end, y: end} for end in ends])).encode(x=f"{x}:Q", y=f"{y}:Q")
+        layers.append(line.mark_line(color=GREY, strokeDash=[5, 4], strokeWidth=1))
     else:
-        dots = dots.encode(color=alt.value(BLUE))
-    layers.append(dots)
-    for name, align, shift in (("left", "left", 6), ("right", "right", -6)):
-        if any(row.get(name) for row in rows):
-            text: Any = {"align": align, "dx": shift}
-            layers.append(
-                base.mark_text(fontSize=11, color=INK, **text).encode(text=alt.Text(f"{name}:N"))
-            )
+        line = base.transform_regression(x, y)
+        layers.append(line.mark_line(color=INK if looks else ORANGE, strokeWidth=1.6))
+    colour, shape = look("series", looks) if looks else (alt.value(BLUE), alt.Undefined)
+    tooltip = tooltips(tips or {x: x_title, y: y_title}, rows)
+    dots = base.mark_point(filled=True, size=42, opacity=0.8)
+    layers.append(dots.encode(tooltip=tooltip, color=colour, shape=shape))
+    for name, shift in (("left", 6), ("right", -6)):
+        if _has(rows, name):
+            words = base.mark_text(fontSize=11, color=INK, align=name, dx=shift)
+            layers.append(words.encode(text=f"{name}:N"))
     return _plot(layers, width, height, title)
 
 
@@ -887,17 +753,14 @@ def scatter(
 def histogram(
     bars: Sequence[Row],
     *,
-    title: Any = None,
+    outline: str,
+    band: tuple[float, float],
+    middle: float,
+    mean: Row,
+    title: object = None,
     x: str = "",
     y: str = "",
-    outline: str = "",
-    band: tuple[float, float] | None = None,
-    middle: float | None = None,
-    mean: Row | None = None,
     tips: Mapping[str, str] | None = None,
-    width: int = 420,
-    height: int = 130,
-    axis: bool = True,
 ) -> Chart:
     """Bars from `low` to `high` of height `n`.
 
@@ -907,56 +770,46 @@ def histogram(
         With `low`, `high`, `n`, and the field that `outline` names.
     outline : str
         A second count, drawn as a dashed outline.
-    band, middle : (float, float) and float, optional
+    band, middle : (float, float) and float
         A pale band and a dashed line.
-    mean : Mapping, optional
+    mean : Mapping
         `value`, `low`, `high`, `shown` (its text) and `n`: a dot and its interval above the bars.
-    title, x, y, tips, width, height, axis
-        Titles, what a bar says, size, and whether the horizontal axis has labels.
+    title, x, y, tips
+        Titles, and what a bar says.
 
     """
     import altair as alt
 
-    most = max(*(row["n"] for row in bars), *(row[outline] for row in bars if outline), 1)
-    domain = [bars[0]["low"], bars[-1]["high"]]
-    labels = alt.Axis(tickCount=5, format=".2~f", grid=False, labels=axis)
-    x_of = alt.X("low:Q", scale=alt.Scale(domain=domain), axis=labels, title=x or None)
+    most = max(*(row[name] for row in bars for name in ("n", outline)), 1)
+    axis = alt.Axis(tickCount=5, format=".2~f", grid=False)
+    limits = alt.Scale(domain=[bars[0]["low"], bars[-1]["high"]])
+    x_of = alt.X("low:Q", scale=limits, axis=axis, title=x or None)
     y_of = alt.Y(
         "n:Q",
         title=y or None,
         scale=alt.Scale(domain=[0, 1.22 * most], nice=False),
         axis=alt.Axis(tickCount=4, format="~s" if most > 9999 else "d"),
     )
-    layers: list[Chart] = []
-    if band is not None:
-        area = layer(data([{"low": band[0], "high": band[1]}]))
-        layers.append(area.mark_rect(color=PALE, opacity=0.6).encode(x=x_of, x2=alt.X2("high:Q")))
+    area = layer(data([{"low": band[0], "high": band[1]}])).mark_rect(color=PALE, opacity=0.6)
     drawn = layer(data(bars)).encode(tooltip=tooltips(tips or {"n": y or "n"}, bars))
-    layers.append(
-        drawn.mark_rect(color=BLUE, opacity=0.85, stroke="#ffffff", strokeWidth=0.7).encode(
-            x=x_of, x2=alt.X2("high:Q"), y=y_of, y2=alt.datum(0)
-        )
+    drawn = drawn.mark_rect(color=BLUE, opacity=0.85, stroke="#ffffff", strokeWidth=0.7)
+    steps = [{"at": row["low"], "to": row[outline]} for row in bars]
+    steps.append({"at": bars[-1]["high"], "to": bars[-1][outline]})
+    line = layer(data(steps)).mark_line(
+        interpolate="step-after", color=INK, strokeWidth=1.2, strokeDash=[2, 2]
     )
-    if outline:
-        steps = [{"at": row["low"], "to": row[outline]} for row in bars]
-        steps.append({"at": bars[-1]["high"], "to": bars[-1][outline]})
-        line = layer(data(steps)).mark_line(
-            interpolate="step-after", color=INK, strokeWidth=1.2, strokeDash=[2, 2]
-        )
-        layers.append(line.encode(x=alt.X("at:Q"), y=alt.Y("to:Q")))
-    if middle is not None:
-        layers.append(rule(middle))
-    if mean is not None:
-        row = {"label": "mean", **mean}
-        names = {"label": "", "shown": " ", **({"n": "items"} if "n" in mean else {})}
-        dot = layer(data([row])).encode(
-            y=alt.value(8), color=alt.value(INK), tooltip=tooltips(names, [row])
-        )
-        layers += [
-            dot.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
-            dot.mark_point(filled=True, size=60, opacity=1).encode(x=alt.X("value:Q")),
-        ]
-    return _plot(layers, width, height, title)
+    row = {"label": "mean", **mean}
+    tooltip = tooltips({"label": "", "shown": " ", "n": "items"}, [row])
+    dot = layer(data([row])).encode(y=alt.value(8), color=alt.value(INK), tooltip=tooltip)
+    layers = [
+        area.encode(x=x_of, x2="high:Q"),
+        drawn.encode(x=x_of, x2="high:Q", y=y_of, y2=alt.datum(0)),
+        line.encode(x="at:Q", y="to:Q"),
+        rule(middle),
+        dot.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+        dot.mark_point(filled=True, size=60, opacity=1).encode(x="value:Q"),
+    ]
+    return _plot(layers, 420, 130, title)
 
 
 RISING = ("#eef4f9", "#8fc1e0", "#0b5c94")
@@ -1005,54 +858,41 @@ def heatmap(
     known = [row["value"] for row in (*rows, *alike) if row["value"] is not None]
     if not known:
         raise InputError("values: expected at least one number, got none")
-    wide, high, dark, light = 60, 27, "#1a1a1a", "#fdfdfd"
+    wide, high = 60, 27
     names = {"value": "value", **(tips or {})}
     domain = _colour_domain(known, around_zero=colours is not RISING)
-    values = [{**row, "ink": _ink(row["value"], domain, dark, light)} for row in rows]
-    known_boxes = {(row["across"], row["down"]) for row in rows}
-    empty = {**dict.fromkeys(names, "–"), "value": None, "shown": "–", "mark": "", "ink": dark}
-    values += [
-        {**empty, "across": column, "down": row, "interval": "no result"}
-        for row in down
-        for column in across
-        if (column, row) not in known_boxes
-    ]
+    boxes = {(row["across"], row["down"]): row for row in rows}
+    empty = {**dict.fromkeys(names, "–"), "value": None, "shown": "–", "mark": ""}
+    for row in down:
+        for column in across:
+            nothing = {**empty, "across": column, "down": row, "interval": "no result"}
+            boxes.setdefault((column, row), nothing)
+    values = [{**row, "ink": _ink(row["value"], domain)} for row in boxes.values()]
+    plain: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 6}
+    columns = alt.Axis(labels=labels, labelAngle=0, labelExpr="split(datum.label, ', ')", **plain)
+    lines = alt.Axis(labelLimit=260, **plain)
     base = layer(data(values)).encode(
-        x=alt.X(
-            "across:N",
-            title=None,
-            sort=None,
-            scale=alt.Scale(domain=list(across)),
-            axis=alt.Axis(
-                labels=labels,
-                ticks=False,
-                domain=False,
-                labelAngle=0,
-                labelPadding=6,
-                labelExpr="split(datum.label, ', ')",
-            ),
-        ),
-        y=alt.Y(
-            "down:N",
-            title=None,
-            sort=None,
-            scale=alt.Scale(domain=list(down)),
-            axis=alt.Axis(ticks=False, domain=False, labelLimit=260, labelPadding=6),
+        *(
+            channel(f"{name}:N", title=None, sort=None, scale=alt.Scale(domain=order), axis=axis)
+            for channel, name, order, axis in (
+                (alt.X, "across", list(across), columns),
+                (alt.Y, "down", list(down), lines),
+            )
         ),
         tooltip=tooltips({"down": "", "across": " ", **names}, values),
     )
     ink = alt.Color("ink:N", scale=None)
     scale = alt.Scale(domain=domain, range=list(colours), interpolate="lab", clamp=True)
+    fill = alt.Fill("value:Q", legend=None, scale=scale)
+    corner = {"dx": wide / 2 - 7, "dy": -high / 2 + 7}
     valid = "isValid(datum.value)"
     return alt.layer(
         base.transform_filter(f"!{valid}").mark_rect(color="#e9e9e7"),
-        base.transform_filter(valid)
-        .mark_rect()
-        .encode(fill=alt.Fill("value:Q", legend=None, scale=scale)),
-        base.mark_text(fontSize=11).encode(text=alt.Text("shown:N"), color=ink),
+        base.transform_filter(valid).mark_rect().encode(fill=fill),
+        base.mark_text(fontSize=11).encode(text="shown:N", color=ink),
         base.transform_filter("datum.mark != ''")
-        .mark_text(fontSize=11, dx=wide / 2 - 7, dy=-high / 2 + 7)
-        .encode(text=alt.Text("mark:N"), color=ink),
+        .mark_text(fontSize=11, **corner)
+        .encode(text="mark:N", color=ink),
         width={"step": wide},
         height={"step": high},
         title=panel_heading(title) if title else alt.Undefined,
@@ -1060,7 +900,7 @@ def heatmap(
 
 
 def _colour_domain(values: Sequence[float], *, around_zero: bool) -> list[float]:
-    """Where the three colours stand; 0 is in the middle where it has a meaning."""
+    """The values of the three colours; 0 is in the middle where it has a meaning."""
     if around_zero:
         most = max(abs(value) for value in values) or 1.0
         return [-most, 0.0, most]
@@ -1069,13 +909,13 @@ def _colour_domain(values: Sequence[float], *, around_zero: bool) -> list[float]
     return [low - margin, (low + high) / 2, high + margin]
 
 
-def _ink(value: float | None, domain: Sequence[float], dark: str, light: str) -> str:
+def _ink(value: float | None, domain: Sequence[float]) -> str:
     """Light text on the strong ends of the colours, dark text elsewhere."""
-    if value is None:
-        return dark
     low, middle, high = domain
+    if value is None:
+        return "#1a1a1a"
     strong = (value - low) / (high - low) > 0.75 if middle else abs(value) > 0.75 * high
-    return light if strong else dark
+    return "#fdfdfd" if strong else "#1a1a1a"
 
 
 # -------------------------------------------------------------------------- styling, SVG, saving
@@ -1138,10 +978,21 @@ def to_svgs(chart: Chart) -> tuple[str, str]:
 
 
 def _draw(spec: dict[str, Any]) -> str:
-    import vl_convert
+    return render("svg", spec, _version()).decode()
 
-    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=_version())
-    return svg
+
+def not_drawn(reason: object) -> str:
+    """A small SVG shown instead of a chart that could not be drawn, with the reason."""
+    lines = textwrap.wrap(visible(str(reason)), 60)
+    rows = "".join(
+        f'<text x="10" y="{20 + 18 * i}" font-size="13">{escape(line)}</text>'
+        for i, line in enumerate(lines)
+    )
+    height = 20 + 18 * len(lines)
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" class="marks" width="460" '
+        f'height="{height}" viewBox="0 0 460 {height}">{rows}</svg>'
+    )
 
 
 NARROW, NARROW_LABELS = 270, 24
@@ -1203,7 +1054,7 @@ def _short(label: str) -> str:
 
 
 def _short_title(title: Any) -> Any:
-    def lines(text: Any) -> list[str]:
+    def lines(text: str | Sequence[str]) -> list[str]:
         joined = text if isinstance(text, str) else " ".join(text)
         return textwrap.wrap(joined, 46) or [joined]
 
@@ -1215,7 +1066,7 @@ def _short_title(title: Any) -> Any:
     return given
 
 
-def _narrow_channel(channel: Any, longest: int) -> Any:
+def _narrow_channel(channel: object, longest: int) -> Any:
     """A channel with short labels, few ticks, and one column in its legend."""
     if not isinstance(channel, dict):
         return channel
@@ -1299,15 +1150,27 @@ class ChartSet:
 
 
 def save_charts(
-    charts: Mapping[str, Chart], folder: Path, formats: Iterable[str] = ("svg",)
+    charts: Mapping[str, Chart],
+    folder: Path,
+    formats: Iterable[str] = ("svg",),
+    skipped: dict[str, str] | None = None,
 ) -> list[Path]:
-    """Write each chart in each format, atomically; an HTML file needs no network."""
+    """Write each chart in each format, atomically; an HTML file needs no network.
+
+    Charts that cannot be drawn are recorded in `skipped`, if it is given, with the reason.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, chart in charts.items():
         for kind in formats:
             path = folder / f"{name}.{kind}"
-            content = _content(chart, kind)
+            try:
+                content = _content(chart, kind)
+            except DrawingError as error:
+                if skipped is None:
+                    raise
+                skipped[path.name] = str(error)
+                continue
             with replace_file(path) as file:
                 file.write(content)
             paths.append(path)
@@ -1318,13 +1181,11 @@ def _content(chart: Chart, kind: str) -> bytes:
     if kind not in FORMATS:
         raise UnknownNameError("format", kind, FORMATS)
     if kind == "svg":
-        return to_svg(chart).encode()
+        return signed(to_svg(chart))
     if kind == "pdf":
-        import vl_convert
-
-        pdf: bytes = vl_convert.vegalite_to_pdf(_specification(chart), vl_version=_version())
-        return pdf
-    return _to_html(chart).encode()
+        drawn = render("pdf", _specification(chart), _version())
+        return drawn + f"% {files.MARK}\n".encode()
+    return signed(_to_html(chart))
 
 
 LESS_THAN = "\ue000"
@@ -1423,7 +1284,6 @@ SEPARATOR = " · "
 JOINED = ("line", "area", "trail")
 """Marks that many rows share: they can only name their series."""
 SERIES = ("color", "detail", "strokeDash", "shape", "opacity")
-POSITIONS = ("y", "x", *SERIES)
 
 
 def describe(spec: dict[str, Any]) -> dict[str, Any]:
@@ -1436,24 +1296,37 @@ def describe(spec: dict[str, Any]) -> dict[str, Any]:
     units = list(_units(spec, {}))
     chosen = any(_tooltip(encoding) for _, encoding, _ in units)
     for unit, encoding, panel in units:
-        kind = unit["mark"] if isinstance(unit["mark"], str) else unit["mark"]["type"]
-        if kind == "text":
-            continue
-        if kind in JOINED:
-            parts = _names(encoding, SERIES) if _tooltip(encoding) or not chosen else []
-        elif chosen:
-            parts = _tooltip_parts(_tooltip(encoding))
-        elif (names := _names(encoding, POSITIONS)) and not {"x2", "y2"} & set(encoding):
-            parts = [*names, *_numbers(encoding)]
-        else:
-            continue
-        if parts:
-            mark = {} if isinstance(unit["mark"], str) else unit["mark"]
-            unit["mark"] = {"type": kind, **mark, "aria": True}
+        mark = {"type": unit["mark"]} if isinstance(unit["mark"], str) else unit["mark"]
+        tips = _tooltip(encoding)
+        if mark["type"] in JOINED:
+            tips = _named(encoding, SERIES) if tips or not chosen else []
+        elif not chosen and (names := _named(encoding, ("y", "x", *SERIES))):
+            places = [encoding.get(name, {}) for name in ("x", "y")]
+            numbers = [{**p, "title": ""} for p in places if _is_number(p)]
+            tips = [] if {"x2", "y2"} & set(encoding) else [*names, *numbers]
+        if tips and mark["type"] != "text":
+            unit["mark"] = {**mark, "aria": True}
+            parts = [_part(tip, first=i == 0) for i, tip in enumerate(tips)]
             where = [json.dumps(SEPARATOR + panel, ensure_ascii=False)] if panel else []
             text = f"slice({' + '.join([*parts, *where])}, {len(SEPARATOR)})"
             unit.setdefault("encoding", {})["description"] = {"value": {"expr": text}}
     return spec
+
+
+def _tooltip(encoding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    given = encoding.get("tooltip", [])
+    return [tip for tip in (given if isinstance(given, list) else [given]) if "field" in tip]
+
+
+def _named(encoding: Mapping[str, Any], channels: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The names that a mark has in these channels, as parts of a tooltip."""
+    given = [encoding[name] for name in channels if "field" in encoding.get(name, {})]
+    fields = {each["field"]: each for each in given if not _is_number(each)}
+    return [{**each, "title": " "} for each in fields.values()]
+
+
+def _is_number(channel: Mapping[str, Any]) -> bool:
+    return "field" in channel and channel.get("type") == "quantitative"
 
 
 def _units(
@@ -1478,58 +1351,20 @@ def _heading_text(spec: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) else " ".join(text)
 
 
-def _tooltip(encoding: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    given = encoding.get("tooltip", [])
-    return [tip for tip in (given if isinstance(given, list) else [given]) if "field" in tip]
+def _part(tip: Mapping[str, Any], *, first: bool) -> str:
+    """The expression of a field with its title and separator, empty where a row has no value.
 
-
-def _tooltip_parts(tooltip: list[Mapping[str, Any]]) -> list[str]:
-    """The parts of a tooltip; a name at the head has no title."""
-    return [
-        _part(tip["field"], _text(tip), _title(tip, bare=i == 0 and not _is_number(tip)))
-        for i, tip in enumerate(tooltip)
-    ]
-
-
-def _names(encoding: Mapping[str, Any], channels: tuple[str, ...]) -> list[str]:
-    fields = {
-        channel["field"]: channel
-        for channel in (encoding.get(name, {}) for name in channels)
-        if "field" in channel and not _is_number(channel)
-    }
-    return [_part(name, _text(channel), "") for name, channel in fields.items()]
-
-
-def _numbers(encoding: Mapping[str, Any]) -> list[str]:
-    return [
-        _part(channel["field"], _text(channel), _title({"field": channel["field"]}, bare=False))
-        for channel in (encoding.get(name, {}) for name in ("x", "y"))
-        if "field" in channel and _is_number(channel)
-    ]
-
-
-def _is_number(channel: Mapping[str, Any]) -> bool:
-    return channel.get("type") == "quantitative"
-
-
-def _title(channel: Mapping[str, Any], *, bare: bool) -> str:
-    """What stands before a value; nothing for a blank title."""
-    title = str(channel.get("title") or channel["field"].replace("_", " "))
-    return f"{title}: " if title.strip() and not bare else ""
-
-
-def _text(channel: Mapping[str, Any]) -> str:
-    """The expression of a field's value as text."""
-    value = f"datum[{json.dumps(channel['field'])}]"
-    if not _is_number(channel):
-        return f'replace(toString({value}), /\\n/g, " ")'
-    if "format" in channel:
-        return f"format({value}, {json.dumps(channel['format'])})"
-    return f'(abs({value}) < 1000 ? format({value}, ".3~g") : format({value}, ",.0f"))'
-
-
-def _part(name: str, text: str, title: str) -> str:
-    """The expression of a part with its separator, empty where the row has no value."""
-    value = f"datum[{json.dumps(name)}]"
-    head = json.dumps(SEPARATOR + title, ensure_ascii=False)
-    return f'(isValid({value}) && {value} !== "" ? {head} + {text} : "")'
+    A blank title is left out, and that of a name at the head.
+    """
+    value = f"datum[{json.dumps(tip['field'])}]"
+    numeric = _is_number(tip)
+    title = str(tip.get("title") or tip["field"].replace("_", " "))
+    head = f"{title}: " if title.strip() and (numeric or not first) else ""
+    if not numeric:
+        text = f'replace(toString({value}), /\\n/g, " ")'
+    elif "format" in tip:
+        text = f"format({value}, {json.dumps(tip['format'])})"
+    else:
+        text = f'(abs({value}) < 1000 ? format({value}, ".3~g") : format({value}, ",.0f"))'
+    start = json.dumps(SEPARATOR + head, ensure_ascii=False)
+    return f'(isValid({value}) && {value} !== "" ? {start} + {text} : "")'

@@ -1,4 +1,4 @@
-"""References: BibTeX of Evenhand and of whoever published a measure.
+"""References: BibTeX of Evenhand and of the authors of a measure.
 
 Declarations name their sources as authors and year, such as "Nadeem, Bethke & Reddy (2021)". The
 entries are in `assets/references.bib`; a source is found in them by the ways of citing its authors.
@@ -12,8 +12,6 @@ from functools import cache
 from importlib import resources
 
 from evenhand import __version__
-
-__all__ = ["bibtex", "keys_of"]
 
 OWN = """@software{{evenhand,
   title   = {{Evenhand}},

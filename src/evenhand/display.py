@@ -15,7 +15,7 @@ from evenhand.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Result", "ResultList", "Shown"]
+    from evenhand.charts import Chart
 
 Row = Mapping[str, Any]
 LONGEST = 160
@@ -25,12 +25,12 @@ MOST_ROWS = 30
 
 
 class Shown:
-    """What has a short `repr`, an HTML table and `to_frame`."""
+    """An object with a short `repr`, an HTML table and `to_frame`."""
 
     __slots__ = ()
 
     def _headline(self) -> str:
-        """What it is, in one line."""
+        """A description in one line."""
         return str(self)
 
     def _rows(self) -> Sequence[Row]:
@@ -38,7 +38,7 @@ class Shown:
         raise NotImplementedError
 
     def _notes(self) -> Sequence[str]:
-        """What is said below its table."""
+        """The notes below its table."""
         return getattr(self, "notes", ())
 
     def __repr__(self) -> str:
@@ -62,7 +62,7 @@ class Result(Shown):
 
     __slots__ = ()
 
-    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Chart:
         """A forest plot of the rows that have a value (an Altair chart)."""
         from evenhand.charts import forest
 
@@ -165,7 +165,7 @@ def _joined(row: Row) -> dict[str, Any]:
     return cells
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool):

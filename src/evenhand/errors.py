@@ -7,21 +7,26 @@ EvenhandError
 │   ├── SmallDataError          too few classes or texts for the tasks that were requested
 │   ├── UnknownNameError        no metric, topic, model … of that name: suggests the nearest
 │   └── VocabularyError         too few of the asked-for words have vectors
+├── DrawingError                a chart could not be drawn; the page is written without it
 ├── MissingExtraError           an optional package is not installed: says how to get it
 └── PartialFailure              some of the work failed, the rest is saved; exit 1
 """
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.util import find_spec
+from numbers import Integral
 from os import PathLike, fspath
 
 __all__ = [
+    "DrawingError",
+    "EntryWarning",
     "EvenhandError",
     "FileError",
     "InputError",
@@ -91,9 +96,17 @@ def parameter(name: str, value: object = None, *, python: str = "", option: str 
 class EvenhandError(Exception):
     """The root: catch this to catch everything Evenhand raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without `__init__`, whose parameters differ between the classes."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
+
 
 class InputError(EvenhandError, ValueError):
-    """What the user gave is wrong; the message says where, what was expected and what came."""
+    """Invalid input: names the place, what was expected and what was received."""
+
+
+class EntryWarning(UserWarning):
+    """An entry of a cache was ignored: it is not a plain file of this user."""
 
 
 class FileError(InputError):
@@ -127,10 +140,10 @@ class UnknownNameError(InputError):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+        name, names = str(name), sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean '{near[0]}'? " if near else ""
-        super().__init__(f"unknown {kind} '{name}': {hint}(known: {', '.join(names) or 'none'})")
+        hint = f": did you mean '{near[0]}'?" if near else ""
+        super().__init__(f"unknown {kind} '{name}'{hint} (known: {', '.join(names) or 'none'})")
 
 
 class VocabularyError(InputError):
@@ -144,8 +157,19 @@ class MissingExtraError(EvenhandError):
         super().__init__(f"{purpose} needs the package {package}: pip install '{install}'")
 
 
+class DrawingError(EvenhandError):
+    """A chart could not be drawn."""
+
+
 MODELS = ("torch", "transformers", "tokenizers")
 """The packages of the extra `models`; everything but language models does without them."""
+
+
+def check_whole(minimum: int = 1, /, **numbers: object) -> None:
+    """Raise an InputError that names the first number that is not whole, or below the minimum."""
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+            raise InputError(f"{name}: expected a whole number from {minimum} up, got {value!r}")
 
 
 def require_models(purpose: str = "a language model") -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import errno
+import hashlib
 import io
 import json
 import math
@@ -16,48 +17,23 @@ import os
 import platform
 import re
 import shutil
+import stat
 import sys
 import tempfile
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
-from json.encoder import encode_basestring
 from pathlib import Path
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import IO, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from evenhand import threads
-from evenhand.errors import FileError, InputError, PartialFailure, parameter
+from evenhand.errors import EntryWarning, FileError, InputError, PartialFailure, parameter
 
-__all__ = [
-    "RESUMES",
-    "SCHEMA",
-    "Entries",
-    "Reading",
-    "RunFolder",
-    "check_row_format",
-    "document",
-    "lock_folder",
-    "map_texts",
-    "open_rows",
-    "parse_json",
-    "parse_json_line",
-    "plain",
-    "public",
-    "public_arguments",
-    "public_name",
-    "public_names",
-    "read_document",
-    "reading",
-    "replace_file",
-    "save_csv",
-    "save_json",
-    "to_json",
-    "user_cache",
-    "versions",
-]
+__all__ = ["Reading", "open_rows", "reading"]
 
 T = TypeVar("T")
 
@@ -78,12 +54,12 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RESUMES = "results saved so far are complete, and the same command resumes from there"
 
 
-def document(**content: Any) -> dict[str, Any]:
+def document(**content: object) -> dict[str, Any]:
     """A JSON document of Evenhand: the schema first, then the content."""
     return {"schema": SCHEMA, **content}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Arrays, tuples, mappings, results and dataclasses as plain JSON values; not finite: None.
 
     >>> plain({"a": (1, float("nan"))})
@@ -110,19 +86,62 @@ def plain(value: Any) -> Any:
     return value
 
 
-def to_json(value: Any, *, indent: int | None = 2) -> str:
+def to_json(value: object, *, indent: int | None = 2) -> str:
     """Strict JSON (numbers that are not finite become null), stable and readable.
 
     >>> to_json({"a": float("nan"), "b": (1, 2)}, indent=None)
     '{"a": null, "b": [1, 2]}'
     """
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return encodable_name(text)
+
+
+def encodable_name(name: str) -> str:
+    r"""The name of a file with � for bytes that are not UTF-8, so that it can be written.
+
+    >>> encodable_name("b\udcff.csv")
+    'b�.csv'
+    """
+    return name if name.isascii() else _SURROGATE.sub("\ufffd", name)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+LONGEST_INTEGER = 308
+"""Digits of a whole number that is read; a floating-point number has no more."""
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > LONGEST_INTEGER:
+        raise ValueError(f"a whole number of {len(digits):,} digits")
+    return int(digits)
+
+
+def parse_number(cell: object) -> float:
+    """A cell as a number, as JSON and CSV write it; anything else is a ValueError.
+
+    Python's `float` also takes 1_000, digits of other scripts, and whole numbers that it cannot
+    represent.
+
+    >>> parse_number(" 1e3 "), parse_number(True)
+    (1000.0, 1.0)
+    """
+    if isinstance(cell, str) and (not cell.isascii() or "_" in cell):
+        raise ValueError(f"expected a number, got {cell!r}")
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (OverflowError, TypeError) as error:
+        raise ValueError(str(error)) from None
 
 
 def parse_json(content: bytes | str, path: str | os.PathLike[str]) -> Any:
     """The value of a JSON text; anything else is an error that says where and why."""
     try:
-        return json.loads(content)
+        value = json.loads(content, parse_int=_integer)
+        if (b"\\u" if isinstance(content, bytes) else "\\u") in content:  # type: ignore[operator]
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise FileError(path, "expected text, got half of a surrogate pair") from None
     except json.JSONDecodeError as error:
         raise FileError(path, f"not valid JSON: {error.msg}", line=error.lineno) from None
     except UnicodeDecodeError as error:
@@ -136,7 +155,7 @@ def parse_json(content: bytes | str, path: str | os.PathLike[str]) -> Any:
 def parse_json_line(line: str | bytes, path: str | os.PathLike[str], number: int) -> Any:
     """The value of one line of a file of JSON lines; the error names the line."""
     try:
-        return json.loads(line)
+        return json.loads(line, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise FileError(path, f"not valid JSON: {error}", line=number) from None
 
@@ -153,15 +172,22 @@ def read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
-def save_json(path: str | os.PathLike[str], value: Any) -> None:
+def save_json(
+    path: str | os.PathLike[str],
+    value: object,
+    *,
+    indent: int = 2,
+    entry: bool = False,
+    private: bool = False,
+) -> None:
     """Write `value` as JSON, atomically; no path of this machine is written (see `public`)."""
-    with replace_file(path) as file:
-        file.write((to_json(public(value)) + "\n").encode())
+    with replace_file(path, entry=entry, private=private) as file:
+        file.write((to_json(public(value), indent=indent) + "\n").encode())
 
 
 def save_csv(
     path: str | os.PathLike[str],
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     columns: Iterable[str] | None = None,
 ) -> None:
     """Write rows as CSV, atomically; the default columns are all those that any row has."""
@@ -170,7 +196,7 @@ def save_csv(
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(listed)
+    writer.writerows({name: spreadsheet_cell(cell) for name, cell in row.items()} for row in listed)
     with replace_file(path) as file:
         file.write(text.getvalue().encode())
 
@@ -212,11 +238,11 @@ def public_names(sources: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
             (n for n in range(1, len(own)) if all(other[-n:] != own[-n:] for other in others)),
             len(own),
         )
-        names[source] = "/".join(own[-length:])
+        names[source] = encodable_name("/".join(own[-length:]))
     return names
 
 
-def public(value: Any, *sources: str | os.PathLike[str]) -> Any:
+def public(value: object, *sources: str | os.PathLike[str]) -> Any:
     """The value as plain JSON in which no text has a path of this machine.
 
     Paths that are given or that stand alone as a text, and every path below the home folder, the
@@ -228,7 +254,7 @@ def public(value: Any, *sources: str | os.PathLike[str]) -> Any:
     content = plain(value)
     known = {os.fspath(source) for source in sources}
     known |= {os.path.abspath(source) for source in known if not source.startswith(HUB)}  # noqa: PTH100
-    known |= {text for text in _texts(content) if text.startswith(os.sep) and _exists(text)}
+    known |= {text for text in _texts(content) if text.startswith(os.sep) and path_exists(text)}
     names = dict.fromkeys(_private_folders(), "…") | public_names(sorted(known))
     names = {path: name for path, name in names.items() if path != name}
     listed = "|".join(re.escape(path) for path in sorted(names, key=len, reverse=True))
@@ -252,7 +278,7 @@ def public_arguments(arguments: Iterable[str]) -> list[str]:
 
     def shorten(text: str) -> str:
         is_path = text.startswith((os.sep, f"~{os.sep}", f".{os.sep}", f"..{os.sep}"))
-        return public_name(text) if is_path or (os.sep in text and _exists(text)) else text
+        return public_name(text) if is_path or (os.sep in text and path_exists(text)) else text
 
     listed = []
     for argument in arguments:
@@ -263,7 +289,7 @@ def public_arguments(arguments: Iterable[str]) -> list[str]:
     return listed
 
 
-def map_texts(content: Any, function: Callable[[str], str]) -> Any:
+def map_texts(content: object, function: Callable[[str], str]) -> Any:
     """A JSON value with a function applied to each of its texts, keys included.
 
     >>> map_texts({"a": ["b", 1]}, str.upper)
@@ -280,7 +306,7 @@ def map_texts(content: Any, function: Callable[[str], str]) -> Any:
     )
 
 
-def _texts(content: Any) -> Iterator[str]:
+def _texts(content: object) -> Iterator[str]:
     if isinstance(content, str):
         yield content
     elif isinstance(content, dict):
@@ -292,7 +318,8 @@ def _texts(content: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _exists(text: str) -> bool:
+def path_exists(text: str) -> bool:
+    """Whether a text is the path of something that exists."""
     try:
         return Path(text).exists()
     except (OSError, ValueError):  # too long for a path, or with characters that no path has
@@ -311,17 +338,24 @@ def _private_folders() -> list[str]:
 
 
 @contextmanager
-def replace_file(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[IO[bytes]]:
+def replace_file(
+    path: str | os.PathLike[str],
+    *,
+    durable: bool = True,
+    entry: bool = False,
+    private: bool = False,
+) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name beside `path`; it replaces `path` when complete.
 
-    A link is followed: its target is replaced. The mode of the file is that of a new file. A file
-    that is not durable may be damaged when the power fails just after it was written: its reader
-    must notice.
+    A link is followed: its target is replaced. An `entry` of a cache, which others may be able to
+    write into, is replaced itself, whatever has its name: a link, a pipe, a device. The mode of
+    the file is that of a new file; only this user can read a `private` one. A file that is not
+    durable may be damaged when the power fails just after it was written: its reader must notice.
     """
-    target = real_path(path)
-    if target.is_dir():
+    target = real_path(Path(path).parent) / Path(path).name if entry else real_path(path)
+    if target.is_dir() and not (entry and target.is_symlink()):
         raise IsADirectoryError(errno.EISDIR, "is a folder: expected a file to write", str(path))
-    if target.exists() and not target.is_file():
+    if not entry and target.exists() and not target.is_file():
         with target.open("wb") as file:  # a device or a pipe: there is nothing to replace
             yield file
         return
@@ -330,16 +364,91 @@ def replace_file(path: str | os.PathLike[str], *, durable: bool = True) -> Itera
     try:
         # opened with mode 0666, so that the kernel applies the umask: reading the umask in Python
         # would change it for the whole process for a moment
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        mode = 0o600 if private else 0o666
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(handle, "wb") as file:
             yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError) and (
+            error.filename == temporary or (error.filename is None and error.errno in DISK_FULL)
+        ):
+            error.filename = os.fspath(path)
         raise
+
+
+MARK = "written by Evenhand"
+"""What files say that can say so in a comment."""
+_OWN_JSON = re.compile(rb'\s*\{\s*"schema":\s*"evenhand/')
+
+
+def signed(text: str) -> bytes:
+    """A page, a figure or a summary with a last line that says who wrote it (see `is_ours`)."""
+    return f"{text.rstrip()}\n<!-- {MARK} -->\n".encode()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a file says that Evenhand wrote it: a document of ours, a signed text, or a file
+    that is as the record beside it says.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "page.html"
+    >>> _ = file.write_bytes(signed("<p>Bias</p>"))
+    >>> is_ours(file)
+    True
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            start = file.read(200)
+            file.seek(-min(200, path.stat().st_size), os.SEEK_END)
+            if _OWN_JSON.match(start) or MARK.encode() in file.read():
+                return True
+        return read_document(record_of(path)).get("sha256") == digest_of(path)
+    except (OSError, FileError):
+        return False
+
+
+def record_of(path: str | os.PathLike[str]) -> Path:
+    """The record of the run that wrote a table, beside it; it has the table's digest.
+
+    >>> record_of("out/answers.jsonl").as_posix()
+    'out/answers.run.json'
+    """
+    return Path(path).with_suffix(".run.json")
+
+
+def digest_of(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def own_entries(paths: Iterable[Path]) -> list[Path]:
+    """Those of the paths that are plain files of this user; a warning says which are not.
+
+    Everything that is read from a cache passes here: a link may lead to any file, a pipe never
+    ends, and what another user has written may say anything.
+    """
+    own: list[Path] = []
+    others: list[Path] = []
+    for path in paths:
+        try:
+            status = path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        plain_file = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        (own if plain_file else others).append(path)
+    if others:
+        more = f" ({len(others) - 1} more like it)" if len(others) > 1 else ""
+        message = f"{others[0]}: ignored, expected a plain file of this user{more}"
+        warnings.warn(message, EntryWarning, stacklevel=2)
+    return own
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
@@ -458,7 +567,7 @@ class RunFolder:
                 f"{error.filename or place}: {error.strerror}; {RESUMES}"
             ) from error
 
-    def holds(self, identity: Mapping[str, Any]) -> bool:
+    def holds(self, identity: Mapping[str, object]) -> bool:
         """Whether the folder has this run; a folder with results of another run is refused."""
         record = self._record()
         if record is None:
@@ -477,7 +586,7 @@ class RunFolder:
             threads.resume(record.get("threads"))
         return not differences
 
-    def claim(self, identity: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    def claim(self, identity: Mapping[str, object], run: Mapping[str, object]) -> None:
         """Make the folder this run's; files of an earlier run are removed."""
         if self._record() is not None:
             self._remove(self.cleared)
@@ -487,7 +596,7 @@ class RunFolder:
         about = {"threads": threads.record(), **run}
         save_json(file, document(command=self.command, identity=identity, **about))
 
-    def save_table(self, rows: Sequence[Mapping[str, Any]], *parts: str) -> None:
+    def save_table(self, rows: Sequence[Mapping[str, object]], *parts: str) -> None:
         """Write rows as CSV, atomically; NaN is an empty cell."""
         cells = [
             {
@@ -553,7 +662,7 @@ def versions(*packages: str) -> dict[str, str]:
     return result
 
 
-def _differences(there: Any, now: Any, name: str = "") -> Iterator[str]:
+def _differences(there: object, now: object, name: str = "") -> Iterator[str]:
     """The differences of two identities, in words."""
     if isinstance(there, dict) and isinstance(now, dict):
         for part in sorted(there.keys() | now.keys()):
@@ -581,8 +690,10 @@ def check_row_format(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def open_rows(path: str | os.PathLike[str]) -> Iterator[WriteRows]:
+def open_rows(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[WriteRows]:
     """A CSV, JSON lines or Parquet file, written chunk by chunk; it appears when complete.
+
+    Only this user can read a `private` one.
 
     >>> import tempfile
     >>> name = Path(tempfile.mkdtemp()) / "items.csv"
@@ -592,95 +703,60 @@ def open_rows(path: str | os.PathLike[str]) -> Iterator[WriteRows]:
     ['masked,bias', '[MASK] nods,']
     """
     writer = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}[check_row_format(path)]
-    with replace_file(path) as file, writer(file) as write:
+    with replace_file(path, private=private) as file, writer(file) as write:
         yield write
 
 
 @contextmanager
 def _csv(file: IO[bytes]) -> Iterator[WriteRows]:
+    rows: list[str] = []
+    # a writer quotes the characters of its line end: those of "\r\n" are quoted, "\n" is written
+    writer = csv.writer(SimpleNamespace(write=rows.append), lineterminator="\r\n")
     started = False
 
     def write(columns: Mapping[str, Any]) -> None:
         nonlocal started
-        lists = [_cells(column, _csv_texts, _csv_cell) for column in columns.values()]
         if not started:
-            lists = [
-                [*_csv_texts([name]), *cells] for name, cells in zip(columns, lists, strict=True)
-            ]
+            writer.writerow(columns)
             started = True
-        if len(lists) == 1:  # a line without anything would be no row
-            lists = [[cell or '""' for cell in lists[0]]]
-        file.write("".join(f"{','.join(row)}\n" for row in zip(*lists, strict=True)).encode())
+        writer.writerows(zip(*map(_csv_cells, columns.values()), strict=True))
+        file.write("".join(f"{row[:-2]}\n" for row in rows).encode())
+        rows.clear()
 
     yield write
 
 
-_QUOTED = re.compile('[,"\r\n]')
+def _csv_cells(column: object) -> list[Any]:
+    """A column of a CSV file: a number that is none is empty."""
+    return ["" if cell != cell else cell for cell in _listed(column)]
 
 
-def _csv_texts(column: Sequence[str]) -> list[str]:
-    """Texts as cells of a CSV file, in quotes where they need them."""
-    if not _QUOTED.search("".join(column)):
-        return list(column)
-    return [
-        '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text for text in column
-    ]
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def _csv_cell(cell: Any) -> str:
-    """A cell of a CSV file: a number that is none is empty."""
-    missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
-    return "" if missing else _csv_texts([str(cell)])[0]
+def spreadsheet_cell(cell: T) -> T | str:
+    """A cell of a table of results; a text that a spreadsheet would run begins with '.
+
+    >>> spreadsheet_cell("=1+1"), spreadsheet_cell(-1.5), spreadsheet_cell("she")
+    ("'=1+1", -1.5, 'she')
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 @contextmanager
 def _jsonl(file: IO[bytes]) -> Iterator[WriteRows]:
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
-    def texts(column: Sequence[str]) -> list[str]:
-        return list(map(encode_basestring, column))
-
     def write(columns: Mapping[str, Any]) -> None:
-        names = [name.replace("%", "%%") for name in texts([str(name) for name in columns])]
-        row = "{" + ", ".join(f"{name}: %s" for name in names) + "}\n"
-        lists = [
-            _cells(column, texts, lambda cell: encode(plain(cell))) for column in columns.values()
-        ]
-        file.write("".join(row % cells for cells in zip(*lists, strict=True)).encode())
+        cells = [plain(_listed(column)) for column in columns.values()]
+        rows = (encode(dict(zip(columns, row, strict=True))) for row in zip(*cells, strict=True))
+        file.write("".join(f"{row}\n" for row in rows).encode())
 
     yield write
 
 
-def _cells(
-    column: Any,
-    texts: Callable[[Sequence[str]], list[str]],
-    other: Callable[[Any], str],
-) -> list[str]:
-    """A column of a file of text; `other` writes a single value of any kind."""
-    cells = column.tolist() if hasattr(column, "tolist") else column
-    kinds = set(map(type, cells))
-    if kinds <= {str}:
-        return texts(cells)
-    if kinds == {float}:
-        return _numbers(cells, other)
-    return list(map(str if kinds == {int} else other, cells))
-
-
-def _numbers(values: Sequence[float], other: Callable[[Any], str]) -> list[str]:
-    """Numbers as `repr` writes them; `other` writes those that are not finite."""
-    import numpy as np
-    import pyarrow as pa
-
-    array = np.array(values)
-    # from a buffer: `pa.array` would import pandas
-    numbers = pa.Array.from_buffers(pa.float64(), len(array), [None, pa.py_buffer(array)])
-    cells: list[str] = numbers.cast(pa.string()).to_pylist()
-    size = np.abs(array)
-    # elsewhere Arrow chooses another notation for the same digits
-    same = (size >= 1e-4) & (size < 1e9) & (array != np.rint(array))
-    for i in np.flatnonzero(~same).tolist():
-        cells[i] = repr(values[i]) if math.isfinite(values[i]) else other(values[i])
-    return cells
+def _listed(column: Any) -> list[Any]:
+    return column.tolist() if hasattr(column, "tolist") else list(column)
 
 
 @contextmanager
@@ -723,8 +799,8 @@ class Reading:
         The encoding of texts and tables, by any name that Python knows, or `utf-8-lenient`.
     max_bytes : int
         The most bytes, decompressed, of a file that is held in memory, or of one that is much
-        smaller when compressed. A record may have a quarter of that, a line of a table a 16th, and
-        a table one row for each 128 bytes.
+        smaller when compressed. A line, a record and a cell may have a 128th of that, and a table
+        one row for each 128 bytes.
 
     """
 
@@ -760,11 +836,8 @@ class Reading:
 
     @property
     def max_record(self) -> int:
-        return self.max_bytes >> 2
-
-    @property
-    def max_line(self) -> int:
-        return self.max_bytes >> 4
+        """Bytes of a line, a record or a cell: texts are analysed as a whole, 1 MB in seconds."""
+        return self.max_bytes >> 7
 
     @property
     def max_rows(self) -> int:
@@ -833,7 +906,7 @@ def show_size(count: int) -> str:
 
 def read_limited(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a small file, such as a list of words; a large or endless one is an error."""
-    limit = current_reading().max_line
+    limit = current_reading().max_bytes >> 4
     with Path(path).open("rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:

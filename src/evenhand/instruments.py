@@ -1,18 +1,16 @@
 r"""Instruments: a measure is declared once, and everything else reads that declaration.
 
-An instrument is a frozen dataclass with a `measure` method. Its fields are its options: the
-options of the command line, the keys of a grid's YAML file and the identity of a grid's cell. The
-declaration above it has the label of tables, the text of the methods page and of the reference,
-and the part that the measure has in a verdict.
+An instrument inherits from `Instrument` and has a `measure` method. The decorator `instrument`
+makes it a frozen dataclass. Its fields are its options: the options of the command line, the keys
+of a grid's YAML file and the identity of a grid's cell. The declaration has the label of tables,
+the text of the methods page and of the reference, and the part that the measure has in a verdict.
 
 A file in the `metrics` folder of a subject that declares an instrument is all it takes to add a
 measure. Other packages add instruments by an entry point of the group `evenhand.instruments`.
 
->>> from dataclasses import dataclass
->>> @instrument(name="length", subject="demo", label="Mean length", ideal=None,
+>>> @instrument(name="length", subjects=("demo",), label="Mean length", ideal=None,
 ...             question="How long are the words?")
-... @dataclass(frozen=True, kw_only=True)
-... class Length:
+... class Length(Instrument):
 ...     limit: int = option(10, minimum=1, help="Longest word that counts.")
 ...     def measure(self, subject, material=None, run=Run()):
 ...         return None
@@ -37,17 +35,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from importlib import import_module
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, Unpack, overload
 
+from evenhand.arguments import check_fields, checked
+from evenhand.cache import Cache, Progress, Querying
 from evenhand.display import ResultList
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.files import path_exists
 from evenhand.judging import BiasTest, General, HasRole, Judgement, judge, simultaneous, widen
 from evenhand.registry import entry_points
-from evenhand.results import Comparison, Estimate, Measurement, Measurements, Worse
-from evenhand.statistics.intervals import jackknife, two_way_jackknife
+from evenhand.results import Comparison, Estimate, Item, Measurement, Measurements, Worse
+from evenhand.statistics.intervals import jackknife, t_mean, two_way_jackknife
 from evenhand.statistics.sizes import SizeKind
 from evenhand.statistics.tests import holm
+from evenhand.wording import percent, slug
+
+if TYPE_CHECKING:
+    from evenhand.charts import ChartSet
 
 __all__ = [
     "Declaration",
@@ -58,14 +62,17 @@ __all__ = [
     "Option",
     "Progress",
     "Run",
+    "charts_of",
     "check_options",
     "compare",
     "compare_together",
     "correct_p_values",
     "correct_results",
+    "documented",
     "find",
     "instrument",
     "instruments",
+    "is_ratio",
     "item_key",
     "judge_result",
     "judge_results",
@@ -81,38 +88,35 @@ __all__ = [
 T = TypeVar("T")
 
 PACKAGES = {
-    "vectors": ("evenhand.vectors.metrics",),
-    "model": ("evenhand.masked.metrics", "evenhand.language.metrics"),
-    "causal": ("evenhand.language.metrics",),
-    "encoder": ("evenhand.language.metrics",),
-    "corpus": ("evenhand.text.metrics",),
-    "classifier": ("evenhand.fewshot.metrics",),
-    "predictions": ("evenhand.classifier.metrics",),
+    "vectors": "evenhand.vectors.metrics",
+    "masked": "evenhand.models.metrics",
+    "causal": "evenhand.models.metrics",
+    "encoder": "evenhand.models.metrics",
+    "corpus": "evenhand.text.metrics",
+    "fewshot": "evenhand.fewshot.metrics",
+    "predictions": "evenhand.classifier.metrics",
+    "answers": "evenhand.answers.metrics",
 }
-"""Where the instruments of each subject are declared. Those of the subject `language` measure
-language models of several kinds."""
+"""Where the instruments of each subject are declared."""
 
 LANGUAGE = {
-    "model": "masked language model",
+    "masked": "masked language model",
     "causal": "causal language model",
     "encoder": "sentence encoder",
 }
 """The kinds of language models, and what they are called."""
 ENTRY_POINTS = "evenhand.instruments"
-OPENERS = ("evenhand.vectors.store", "evenhand.language.models", "evenhand.text.tables")
+OPENERS = ("evenhand.vectors.store", "evenhand.models.loading", "evenhand.text.tables")
 """The modules that open a name, a path or an object of another library as a subject, each by its
 function `open_subject`."""
 
 Role: TypeAlias = Literal["leads", "required", "decides", "shown", "confirms", ""]
 """The parts that an instrument can have in a verdict, the first the strongest."""
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of items done and of all items."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """How an instrument runs: what its result does not depend on, and seed and probability.
+    """Run-time settings. Only `seed` and `prob` affect the result.
 
     Parameters
     ----------
@@ -120,7 +124,7 @@ class Run:
         Seed of every random draw.
     prob : float
         Probability of the intervals.
-    cache : object, optional
+    cache : Cache, optional
         Cache of model answers.
     progress : callable, optional
         Called with (done, total).
@@ -129,7 +133,7 @@ class Run:
 
     seed: int = 0
     prob: float = 0.95
-    cache: Any = None
+    cache: Cache | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -137,6 +141,15 @@ class Run:
             raise InputError(f"prob: expected a number between 0 and 1, got {self.prob!r}")
         if not (isinstance(self.seed, numbers.Integral) and 0 <= self.seed < 2**32):
             raise InputError(f"seed: expected a whole number of 0 or more, got {self.seed!r}")
+        if isinstance(self.cache, str | os.PathLike):
+            raise InputError(f"cache: expected Cache({self.cache!r}), got {self.cache!r}")
+        if self.progress is not None and not callable(self.progress):
+            raise InputError(f"progress: expected a function, got {self.progress!r}")
+
+    @property
+    def querying(self) -> Querying:
+        """How models are queried, as keywords."""
+        return {"cache": self.cache, "progress": self.progress}
 
     def steps(self, items: Sequence[T]) -> Iterator[T]:
         """The items, reporting how many are done."""
@@ -253,15 +266,15 @@ def option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration(HasRole):
-    """What is known of an instrument without running it.
+    """Static metadata of an instrument.
 
     Parameters
     ----------
-    name, subject, label, question : str
-        Its name, what it measures ("vectors", "model", "causal", "encoder", "language", "corpus",
-        "classifier"), its label in tables, and the question it answers.
-    kinds : tuple of str
-        Of the subject "language": the kinds of models that it measures.
+    name, label, question : str
+        Its name, its label in tables, and the question it answers.
+    subjects : tuple of str
+        What it measures, of "vectors", "masked", "causal", "encoder", "fewshot", "predictions",
+        "corpus" and "answers".
     formula : str
         In plain text, as terminals and pages show it.
     source : str
@@ -303,15 +316,14 @@ class Declaration(HasRole):
         What the value axis of a chart is called; measures with the same scale share an axis.
     caveats : tuple of str
     audit : bool or tuple of str
-        Whether an audit runs it on its default material; of the subject "language", or only for
-        which kinds of models.
+        Whether an audit runs it on its default material, or for which subjects only.
     command : str
         Its command on the command line where that has another name.
 
     """
 
     name: str
-    subject: str
+    subjects: tuple[str, ...]
     label: str
     question: str
     formula: str = ""
@@ -335,12 +347,11 @@ class Declaration(HasRole):
     caveats: tuple[str, ...] = ()
     audit: bool | tuple[str, ...] = False
     command: str = ""
-    kinds: tuple[str, ...] = ("model", "causal")
     options: tuple[Option, ...] = ()
 
     def measures(self, kind: str) -> bool:
         """Whether subjects of the kind are measured."""
-        return self.subject == kind or (self.subject == "language" and kind in self.kinds)
+        return kind in self.subjects
 
     def audits(self, kind: str) -> bool:
         """Whether an audit of subjects of the kind runs it."""
@@ -443,55 +454,160 @@ READABLE = 140
 """The longest text of an exhibit, in characters."""
 
 
-class Instrument(Protocol):
-    """What an instrument is: its declaration and `measure`.
+class RunOptions(Querying, total=False):
+    """The keywords of a call, as for `Run`."""
 
-    Optional methods:
+    seed: int
+    prob: float
 
-    - `compare(before, after)` where pairing takes more than the jackknife over items;
-    - `read(path)` that reads its material from a file, `choose(*, key=None, …)` that makes it of
-      names and files given by key, and `requires_material` (a class attribute) where there is no
-      default material;
-    - `with_vectors(vectors)` where word vectors can be measured beside a model;
-    - `misfit(material)` that says why material of that shape cannot be taken (None where it can),
-      and `questions(material)` that splits material into questions that are measured, or skipped,
-      one by one;
-    - `audit(subject, run, data)` where an audit does more than measure the default material: the
-      fields `measurements`, `skipped` and `details` of a stage. `data` has the audit's texts
-      (`dataset`, `name`) and the sentences that the structural filter accepts (`accepted()`);
-      `audit_uses_data` (a class attribute) says that the result depends on them;
-    - `evidence(measurement)` that says which of a result and its parts are tests that decide a
-      verdict, and what they mean; by default the result where it has a p-value. `controls` (a class
-      attribute) names queries about harmless associations;
-    - `exhibit(measurement)` that chooses the item shown as an example of a finding: the largest
-      effect among the items that go in the direction of the result and can be read (`READABLE`);
-    - `clause(measurement)` that says what a value means, where `above` and `below` do not suffice;
-    - `with_replicates(measurement)` that adds the value without each item to a result's items;
-    - for grids over the shards of a corpus: `pool(measurements)` with `compact(measurement)`, which
-      leaves only what pooling needs, or `pool(tallies, prob=…)` with `tally(subject)`; and
-      `measure_file(subject, path, run, output=…, keep=…)` that writes a row per item.
+
+class Instrument:
+    """Base of all instruments: a subclass writes `measure` and what differs from the defaults.
+
+    The class is callable: `Weat(null=200)(vectors, query, seed=1)` measures, and reads the material
+    where a file is given.
     """
 
     declaration: ClassVar[Declaration]
+    shared: ClassVar[Mapping[str, Any]] = {}
+    """Fields of the declaration that instruments of a family have in common."""
+    requires_material: ClassVar[bool] = False
+    """Whether there is no default material."""
+    controls: ClassVar[tuple[str, ...]] = ()
+    """Queries about harmless associations."""
+    material_options: ClassVar[tuple[Option, ...]] = ()
+    """Options of commands from which `choose` makes the material."""
+    audit_uses_data: ClassVar[bool] = False
+    """Whether the result of `audit` depends on the audit's texts."""
+    prompts: ClassVar[str] = ""
+    """Of instruments of answers: the built-in prompts that an audit asks a model."""
 
     def measure(
-        self, subject: Any, material: Any = None, run: Run = ...
-    ) -> Measurement | Sequence[Measurement]: ...
+        self, subject: Any, material: Any = None, run: Run = Run()
+    ) -> Measurement | list[Measurement]:
+        """Measure the subject: the one method that every instrument has to write."""
+        raise NotImplementedError(f"{type(self).__name__}: expected a method measure")
+
+    def __call__(
+        self, subject: object, material: object = None, **run: Unpack[RunOptions]
+    ) -> Measurement:
+        """Measure the subject, as `evenhand.measure` does for one metric."""
+        return measure(subject, material, self, **run)
+
+    def read(self, path: Any) -> Any:
+        """Read the material from a file or DataFrame; by default it is taken as it is."""
+        return path
+
+    @staticmethod
+    def choose(*args: Any, **choices: Any) -> Any:
+        """Make the material of names and files given by key."""
+        raise NotImplementedError
+
+    def misfit(self, material: Any = None) -> str | None:
+        """Why material of this shape cannot be taken; None where it can."""
+        return None
+
+    def questions(self, material: Any = None) -> Sequence[Any]:
+        """Split material into questions that are measured, or skipped, one by one."""
+        return [material]
+
+    def with_vectors(self, vectors: Mapping[str, Any]) -> Instrument:
+        """The instrument that measures word vectors beside a model."""
+        return self
+
+    def audit(self, subject: Any, run: Run, data: Any) -> dict[str, Any]:
+        """The fields `measurements`, `skipped` and `details` of an audit's stage.
+
+        `data` has the audit's texts (`dataset`, `name`) and the sentences that the structural
+        filter accepts (`accepted()`).
+        """
+        result = self.measure(subject, None, run)
+        return {"measurements": (result,) if isinstance(result, Measurement) else tuple(result)}
+
+    @staticmethod
+    def evidence(measurement: Measurement) -> list[Evidence]:
+        """The tests that decide a verdict; by default the result, over its wider sampling unit."""
+        return [_evidence(measurement)]
+
+    @staticmethod
+    def explained(measurement: Measurement) -> str:  # noqa: ARG004
+        """What explains a value other than a bias, in words."""
+        return ""
+
+    @staticmethod
+    def exhibit(measurement: Measurement) -> Exhibit | None:  # noqa: ARG004
+        """The item that shows what a finding means: readable, of the largest effect."""
+        return None
+
+    @staticmethod
+    def charts(measurement: Measurement) -> dict[str, Any]:  # noqa: ARG004
+        """Altair charts special to the measure, by name; a forest and tables are always shown.
+
+        The `description` of a chart says how to read it.
+        """
+        return {}
+
+    @classmethod
+    def clause(cls, measurement: Measurement) -> str:
+        """What a value says; by default `above` or `below` of the declaration."""
+        m, about = measurement, cls.declaration
+        text = about.above if m.value > (m.ideal or 0.0) else about.below
+        share, other = percent(m.value), percent(1 - m.value)
+        return text.format(query=m.query, n=f"{m.n:,}", percent=share, other=other)
+
+    @staticmethod
+    def compare(before: Measurement, after: Measurement) -> Comparison:
+        """The change between two results; by default over the items that both have."""
+        return paired_comparison(before, after)
+
+    @staticmethod
+    def with_replicates(measurement: Measurement) -> Measurement:
+        """Add the value without each item to a result's items."""
+        return measurement
+
+    @staticmethod
+    def compact(measurement: Measurement) -> Measurement:
+        """Leave only what `pool` needs."""
+        return measurement
+
+    def tally(self, subject: Any) -> dict[str, Any]:
+        """Count a shard of a corpus, for `pool`."""
+        raise NotImplementedError
+
+    @staticmethod
+    def pool(parts: Any) -> Measurement:
+        """One result of those of the shards of a corpus, or of their tallies."""
+        raise NotImplementedError
+
+    def measure_file(
+        self, subject: Any, path: Any, run: Run = Run(), *, output: Any = None, keep: Any = None
+    ) -> Measurement:
+        """Measure a file and write one row per item."""
+        raise NotImplementedError
+
+    @classmethod
+    def example(cls) -> tuple[Any, Any]:
+        """A subject and material to try the instrument on."""
+        raise NotImplementedError(f"{cls.__name__}: expected a method example")
 
 
-C = TypeVar("C")
+C = TypeVar("C", bound=Instrument)
 
 
+@typing.dataclass_transform(kw_only_default=True, frozen_default=True)
 def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
-    """Declare a frozen dataclass with a `measure` method as an instrument.
+    """Declare a class with a `measure` method as an instrument, and make it a frozen dataclass.
 
-    Takes the fields of `Declaration` except `options`, which come from the dataclass.
+    Takes the fields of `Declaration` except `options`, which come from the fields of the class.
+    What is not given is as in `shared` of the class.
     """
 
     def declare(cls: type[C]) -> type[C]:
-        if not dataclasses.is_dataclass(cls):
-            raise TypeError(f"{cls.__name__}: @instrument goes above @dataclass")
-        declaration = Declaration(options=options_of(cls), **about)
+        _check_base(cls)
+        made: type = cls
+        if "__dataclass_fields__" not in vars(cls):
+            made = dataclass(frozen=True, kw_only=True)(cls)
+        declaration = Declaration(options=options_of(made), **{**cls.shared, **about})
         original = cls.__init__
 
         @wraps(original)
@@ -500,10 +616,40 @@ def instrument(**about: Any) -> Callable[[type[C]], type[C]]:
             check_options(self)
 
         cls.__init__ = __init__  # type: ignore[method-assign]
-        cls.declaration = declaration  # type: ignore[attr-defined]
+        cls.declaration = declaration
+        cls.__doc__ = _with_parameters(inspect.getdoc(cls) or "", declaration.options)
         return cls
 
     return declare
+
+
+def _with_parameters(text: str, options: Sequence[Option]) -> str:
+    """The docstring with the options as the numpydoc section Parameters."""
+    if not options:
+        return text
+    section = "Parameters\n----------\n" + "\n".join(
+        f"{each.name} : {' | '.join(map(repr, each.choices)) or each.type.__name__}, "
+        f"default {each.default!r}\n    {each.help}"
+        for each in options
+    )
+    lines = text.split("\n")
+    start = next((i for i, line in enumerate(lines) if line[:3] == "---"), len(lines) + 1) - 1
+    parts = ("\n".join(lines[:start]).rstrip(), section, "\n".join(lines[start:]))
+    return "\n\n".join(filter(None, parts))
+
+
+def documented(cls: type[T]) -> type[T]:
+    """Add the options of a dataclass to its docstring, as the section Parameters."""
+    settings: type = cls
+    cls.__doc__ = _with_parameters(inspect.getdoc(cls) or "", options_of(settings))
+    return cls
+
+
+def _check_base(cls: type) -> None:
+    if not issubclass(cls, Instrument):
+        raise TypeError(
+            f"{cls.__name__}: an instrument inherits from evenhand.instruments.Instrument"
+        )
 
 
 instrument.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -533,8 +679,9 @@ def options_of(cls: type) -> tuple[Option, ...]:
     )
 
 
-def check_options(settings: Any) -> None:
+def check_options(settings: object) -> None:
     """Raise InputError where a field of a dataclass is not as its option allows."""
+    check_fields(settings)
     cls: type = type(settings)
     for declared in options_of(cls):
         declared.check(getattr(settings, declared.name))
@@ -543,7 +690,7 @@ def check_options(settings: Any) -> None:
 def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> Option:
     optional = multiple = False
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        (hint,) = (each for each in typing.get_args(hint) if each is not types.NoneType)
+        hint = next(each for each in typing.get_args(hint) if each is not types.NoneType)
         optional = True
     if typing.get_origin(hint) is tuple:
         hint, multiple = typing.get_args(hint)[0], True
@@ -553,6 +700,8 @@ def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> 
         hint = type(choices[0])
     if typing.get_origin(hint) is Mapping:
         hint, default = dict, {}
+    if name in DRAWN and hint is int and about["maximum"] is None:
+        about = {**about, "maximum": MOST_DRAWN}
     return Option(
         name=name,
         type=hint if hint in (bool, int, float, dict) else str,
@@ -564,10 +713,15 @@ def _option_of(name: str, hint: Any, default: Any, about: Mapping[str, Any]) -> 
     )
 
 
-_LOADED: dict[str, dict[str, Any]] = {}
+DRAWN = ("permutations", "null", "draws", "resamples", "replicates")
+MOST_DRAWN = 10_000_000
+"""Most random draws of an option that counts them: more would run for days."""
 
 
-def instruments(subject: str) -> Mapping[str, Any]:
+_LOADED: dict[str, dict[str, type[Instrument]]] = {}
+
+
+def instruments(subject: str) -> Mapping[str, type[Instrument]]:
     """The instruments of a subject by name.
 
     The one that leads a verdict comes first, then those that are required, that decide, that
@@ -576,24 +730,24 @@ def instruments(subject: str) -> Mapping[str, Any]:
     if subject not in PACKAGES:
         raise UnknownNameError("subject", subject, PACKAGES)
     if subject not in _LOADED:
-        declared: dict[str, Any] = {}
-        for package in map(import_module, PACKAGES[subject]):
-            for module in pkgutil.iter_modules(package.__path__):
-                for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
-                    declaration = getattr(cls, "declaration", None)
-                    if not (isinstance(cls, type) and isinstance(declaration, Declaration)):
-                        continue
-                    if declaration.measures(subject):
-                        declared[declaration.name] = cls
+        declared: dict[str, type[Instrument]] = {}
+        package = import_module(PACKAGES[subject])
+        for module in pkgutil.iter_modules(package.__path__):
+            for cls in vars(import_module(f"{package.__name__}.{module.name}")).values():
+                if not (isinstance(cls, type) and issubclass(cls, Instrument)):
+                    continue
+                if "declaration" in vars(cls) and cls.declaration.measures(subject):
+                    declared[cls.declaration.name] = cls
         for entry in entry_points(ENTRY_POINTS):
             cls = entry.load()
+            _check_base(cls)
             if cls.declaration.measures(subject):
                 declared.setdefault(cls.declaration.name, cls)
         _LOADED[subject] = dict(sorted(declared.items(), key=lambda item: _rank(item[1])))
     return types.MappingProxyType(_LOADED[subject])
 
 
-def _rank(cls: Any) -> int:
+def _rank(cls: type[Instrument]) -> int:
     return typing.get_args(Role).index(cls.declaration.role)
 
 
@@ -613,7 +767,7 @@ def lookup(subject: str, name: str) -> Any:
     raise UnknownNameError("metric", name, known)
 
 
-def find(name: str) -> Any | None:
+def find(name: str) -> type[Instrument] | None:
     """The instrument of that name, of any subject, or None."""
     for subject in PACKAGES:
         cls = instruments(subject).get(name)
@@ -622,11 +776,17 @@ def find(name: str) -> Any | None:
     return None
 
 
-def subject_of(value: Any) -> str:
+def is_ratio(metric: str) -> bool:
+    """Whether values of a measure are compared as a ratio, on the logarithm."""
+    cls = find(metric)
+    return cls is not None and cls.declaration.compared == "ratio"
+
+
+def subject_of(value: object) -> str:
     """The kind of a subject: every class that can be measured says it in `subject_kind`."""
     kind = getattr(value, "subject_kind", None)
     if kind is None and hasattr(value, "tokenizer") and hasattr(value, "logits"):
-        kind = "model"
+        kind = "masked"
     if kind not in PACKAGES:
         raise InputError(
             "measure: expected word vectors, a language model, a corpus or a few-shot run, got "
@@ -635,7 +795,7 @@ def subject_of(value: Any) -> str:
     return str(kind)
 
 
-def open_subject(source: Any) -> Any:
+def open_subject(source: object) -> object:
     """What can be measured, of a name, a path or an object of another library.
 
     A folder is a language model; a file is a table of texts by its ending (.csv, .jsonl …), else
@@ -649,30 +809,56 @@ def open_subject(source: Any) -> Any:
         opened = module.open_subject(source)
         if opened is not None:
             return opened
-    known = isinstance(source, str | os.PathLike)
-    given = f"'{os.fspath(source)}'" if known else type(source).__name__
+    given = type(source).__name__
+    if isinstance(source, str | os.PathLike):
+        given = f"'{os.fspath(source)}', which is no embedded name, file or folder"
     raise InputError(
-        "measure: expected word vectors, a language model, a corpus or a few-shot run, got "
-        f"{given}{', which is no embedded name, file or folder' if known else ''}"
+        f"measure: expected word vectors, a language model, a corpus or a few-shot run, got {given}"
     )
 
 
+Metric: TypeAlias = str | Instrument | type[Instrument]
+"""An instrument by its name, with its options, or its class."""
+
+
+class MeasureOptions(RunOptions, total=False):
+    """The keywords of `measure`."""
+
+    options: Mapping[str, Any] | None
+
+
+@overload
+def measure(
+    subject: Any, material: Any = None, *, metrics: Metric, **keywords: Unpack[MeasureOptions]
+) -> Measurement: ...
+@overload
+def measure(
+    subject: Any, material: Any, metrics: Metric, **keywords: Unpack[MeasureOptions]
+) -> Measurement: ...
+@overload
 def measure(
     subject: Any,
     material: Any = None,
-    metrics: str | Any | Sequence[str | Any] | None = None,
+    metrics: Sequence[Metric] | None = None,
+    **keywords: Unpack[MeasureOptions],
+) -> Measurements: ...
+@checked
+def measure(
+    subject: Any,
+    material: Any = None,
+    metrics: Metric | Sequence[Metric] | None = None,
     *,
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
     prob: float = 0.95,
-    cache: Any = None,
+    cache: Cache | None = None,
     progress: Progress | None = None,
-) -> Measurements:
-    """Measure word vectors, a language model, a corpus or a few-shot run.
+) -> Measurement | Measurements:
+    """Measure word vectors, a language model, a corpus, predictions, answers or a few-shot run.
 
     Parameters
     ----------
-    subject : Vectors, model, corpus, predictions or few-shot run
+    subject : Vectors, model, corpus, predictions, answers or few-shot run
         What is measured; or a name, a path, or an object of another library: `KeyedVectors` of
         gensim, the pair (network, tokenizer) or a pipeline of transformers, a DataFrame of texts.
     material : optional
@@ -690,14 +876,18 @@ def measure(
 
     Returns
     -------
-    Measurements
-        A named metric that does not fit is an error; without names, what does not fit is left out
-        and what fails for want of data is listed in `skipped` with the reason.
+    Measurement, or Measurements for several metrics
+        One metric gives one result; where the material asks it several questions (a topic of three
+        groups, say), name it in a list. A named metric that does not fit is an error; without
+        names, what does not fit is left out and what fails for want of data is listed in `skipped`
+        with the reason.
 
     Examples
     --------
     >>> import evenhand as eh
     >>> v = eh.vectors.load("glove")
+    >>> measure(v, eh.lexicon.weat(7), "weat").metric
+    'weat'
     >>> [m.metric for m in measure(v, eh.lexicon.weat(7), ["weat", "mac"])]
     ['weat', 'mac']
 
@@ -705,14 +895,23 @@ def measure(
     subject = open_subject(subject)
     jobs = plan(subject_of(subject), material, metrics, options)
     run = Run(seed=seed, prob=prob, cache=cache, progress=progress)
-    return run_jobs(subject, jobs, run, strict=metrics is not None)
+    results = run_jobs(subject, jobs, run, strict=metrics is not None)
+    if not isinstance(metrics, str | Instrument | type):
+        return results
+    if len(results) != 1:
+        raise InputError(
+            f"measure: '{jobs[0].metric}' has {len(results)} results here, "
+            f"{', '.join(dict.fromkeys(m.query for m in results))}: expected one; name the metric "
+            "in a list for all of them"
+        )
+    return results[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One instrument, with its options, on one question."""
 
-    instrument: Any
+    instrument: Instrument
     material: Any
 
     @property
@@ -728,8 +927,8 @@ class Job:
 
 def plan(
     kind: str,
-    material: Any = None,
-    metrics: str | Any | Sequence[str | Any] | None = None,
+    material: object = None,
+    metrics: Metric | Sequence[Metric] | None = None,
     options: Mapping[str, Any] | None = None,
     *,
     fitting: bool = False,
@@ -738,17 +937,17 @@ def plan(
 
     Parameters
     ----------
-    kind : {"vectors", "model", "causal", "encoder", "corpus", "classifier"}
+    kind : {"vectors", "masked", "causal", "encoder", "fewshot", "predictions", "corpus", "answers"}
     material, metrics, options
         As for `measure`.
     fitting : bool
         Leave out named metrics that do not fit the material; by default they are an error.
 
     """
-    alone = isinstance(metrics, str) or hasattr(metrics, "declaration")
+    alone = isinstance(metrics, str | Instrument | type)
     given: Any = [metrics] if alone else metrics
     chosen: list[Any] = [
-        each if isinstance(getattr(each, "declaration", None), Declaration) else lookup(kind, each)
+        lookup(kind, each) if isinstance(each, str) else each
         for each in (instruments(kind) if given is None else given)
     ]
     classes: list[Any] = [each for each in chosen if isinstance(each, type)]
@@ -764,36 +963,32 @@ def plan(
             metric = metric(**{name: value for name, value in options.items() if name in own})
         if not metric.declaration.measures(kind):
             lookup(kind, metric.declaration.name)
-        content = _read_material(metric, material)
-        reason = metric.misfit(content) if hasattr(metric, "misfit") else None
+        try:
+            content = _read_material(metric, material)
+        except FileNotFoundError:  # the name of a topic, which instruments that read files lack
+            if given is None:
+                continue
+            raise
+        reason = metric.misfit(content)
         if reason is None:
-            split = hasattr(metric, "questions")
-            questions = metric.questions(content) if split else [content]
-            jobs += [Job(metric, question) for question in questions]
+            jobs += [Job(metric, question) for question in metric.questions(content)]
         elif given is not None and not fitting:
             raise InputError(f"metric '{metric.declaration.name}' {reason}")
     return jobs
 
 
-def _read_material(metric: Any, material: Any) -> Any:
+def _read_material(metric: Instrument, material: object) -> object:
     """The material of an instrument, read where a file or a DataFrame is given."""
-    if metric.declaration.subject == "vectors" or not hasattr(metric, "read"):
+    if type(metric).read is Instrument.read:
         return material
-    if isinstance(material, str) and any(map(str.isspace, material)) and not _exists(material):
+    if isinstance(material, str) and any(map(str.isspace, material)) and not path_exists(material):
         return [material]  # a sentence
     is_path = isinstance(material, str | os.PathLike)
     return metric.read(material) if is_path or hasattr(material, "columns") else material
 
 
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):
-        return False
-
-
 def run_jobs(
-    subject: Any, jobs: Iterable[Job], run: Run | None = None, *, strict: bool = False
+    subject: object, jobs: Iterable[Job], run: Run | None = None, *, strict: bool = False
 ) -> Measurements:
     """Run the jobs in order.
 
@@ -819,13 +1014,15 @@ def run_jobs(
 def compare(before: Measurement, after: Measurement) -> Comparison: ...
 @overload
 def compare(before: Measurements, after: Measurements) -> ResultList[Comparison]: ...
+@checked
 def compare(
     before: Measurement | Measurements, after: Measurement | Measurements
 ) -> Comparison | ResultList[Comparison]:
     """The change from `before` to `after`: the same measurement of other vectors or models.
 
     What both share (easy words, hard words) cancels, since items are paired. An instrument may
-    have a paired method of its own; otherwise the interval is the paired jackknife over items.
+    have a paired method of its own. Otherwise the interval is Student's over the items' scores,
+    where the values are their means, or the paired jackknife over the values without each item.
 
     Parameters
     ----------
@@ -843,7 +1040,7 @@ def compare(
     >>> v = eh.vectors.load("glove")
     >>> fair = eh.vectors.hard(v, eh.lexicon.topic("gender").definitional).vectors
     >>> before, after = (eh.measure(each, "gender", "direct_bias") for each in (v, fair))
-    >>> eh.compare(before, after)[0].effect
+    >>> eh.compare(before, after).effect
     'better'
 
     """
@@ -854,20 +1051,59 @@ def compare(
             f"compare: expected the same measurement twice, got {before.metric} '{before.query}' "
             f"and {after.metric} '{after.query}'"
         )
-    cls = find(before.metric)
-    if cls is not None and hasattr(cls, "compare"):
-        comparison: Comparison = cls.compare(before, after)
-        return comparison
-    return paired_jackknife(before, after)
+    return (find(before.metric) or Instrument).compare(before, after)
 
 
-def _compare_several(before: Any, after: Any) -> ResultList[Comparison]:
+def _compare_several(
+    before: Measurement | Measurements, after: Measurement | Measurements
+) -> ResultList[Comparison]:
     several = [[m] if isinstance(m, Measurement) else m for m in (before, after)]
     first, second = ({(m.metric, m.query): m for m in listed} for listed in several)
     shared = [key for key in first if key in second]
     if not shared:
         raise InputError("compare: expected the same measurements twice, got none that both have")
     return ResultList(compare_together([compare(first[key], second[key]) for key in shared]))
+
+
+def charts_of(
+    results: Sequence[Measurement],
+    comparisons: Sequence[Comparison] = (),
+    instrument: type[Instrument] = Instrument,
+) -> ChartSet:
+    """The charts of results by name: forests, also of their parts, and those of instruments.
+
+    Parameters
+    ----------
+    results, comparisons : sequence
+        `results` and `changes` are forests of them.
+    instrument : type of Instrument
+        Draws the results whose metric is no instrument.
+
+    """
+    from evenhand.charts import ChartSet
+
+    charts = ChartSet()
+    charts.add("results", Measurements(results).plot)
+    if comparisons:
+        charts.add("changes", ResultList(comparisons).plot)
+    several = len({m.subject for m in results}) > 1, len({m.query for m in results}) > 1
+    for m in results:
+        ending = [
+            text for text, needed in zip((m.subject, m.query), several, strict=True) if needed
+        ]
+        for by in dict.fromkeys(part.by for part in m.parts):
+            own = Measurements(m.select(by))
+            if len(own) > 1:
+                charts.add(slug(" ".join([m.metric, by, *ending])), own.plot)
+        try:
+            drawn = (find(m.metric) or instrument).charts(m)
+        except InputError as error:
+            charts.skipped[slug(" ".join([m.metric, *ending]))] = str(error)
+            continue
+        charts.charts.update(
+            {slug(" ".join([name, *ending])): chart for name, chart in drawn.items()}
+        )
+    return charts
 
 
 def compare_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -881,7 +1117,8 @@ def compare_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     together = []
     for c in comparisons:
         prob = simultaneous(c.change.prob, family)
-        df, ratio = (c.paired - 1 if c.paired > 1 else None), c.kind == "ratio"
+        df = c.details.get("freedom", c.paired - 1 if c.paired > 1 else None)
+        ratio = c.kind == "ratio"
         ends = (c.change.value, c.change.low, c.change.high)
         change = Estimate.of(widen(ends, c.change.prob, prob, df=df, ratio=ratio), c.change.prob)
         details = dict(c.details)
@@ -900,6 +1137,39 @@ def compare_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
             )
         )
     return together
+
+
+def paired_comparison(before: Measurement, after: Measurement) -> Comparison:
+    """Compare by the scores of the same items, by Student's t; clusters (`cluster`) count once.
+
+    That holds where the change of the value is the mean change of the scores: values that are
+    means, or means plus a constant. Otherwise the values without each item are compared; without
+    these the interval is unbounded and says why.
+    """
+    first, second = _scores(before), _scores(after)
+    if not first or first.keys() != second.keys():
+        return paired_jackknife(before, after)
+    clusters: dict[str, list[float]] = {}
+    for key, score in first.items():
+        clusters.setdefault(key[0] or key[1], []).append(second[key] - score)
+    change = after.value - before.value
+    mean = math.fsum(x for each in clusters.values() for x in each) / len(first)
+    if not math.isclose(mean, change, rel_tol=1e-9, abs_tol=1e-9):
+        reason = "none: the value is not the mean of its items' scores, and they have no 'without'"
+        return dataclasses.replace(paired_jackknife(before, after), interval=reason)
+    weight = len(clusters) / len(first)
+    _, low, high = t_mean(
+        [change + weight * math.fsum(x - change for x in each) for each in clusters.values()],
+        before.prob,
+    )
+    unit = "items" if len(clusters) == len(first) else "clusters"
+    return Comparison(
+        before=before,
+        after=after,
+        change=Estimate(value=change, low=low, high=high, prob=before.prob),
+        interval=f"Student t over the paired {unit}",
+        paired=len(clusters),
+    )
 
 
 def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
@@ -930,6 +1200,30 @@ def paired_jackknife(before: Measurement, after: Measurement) -> Comparison:
         interval=interval if shared else "none: no paired items",
         paired=len(shared),
     )
+
+
+def _scores(measurement: Measurement) -> dict[tuple[str, str], float]:
+    """The scores by cluster and item, where every item has one and none has `without`."""
+    items, columns = measurement.items, measurement.items.columns
+    name = next((each for each in ("item", "id", "word") if each in columns), None)
+    if name is None or "score" not in columns or "without" in columns:
+        return {}
+    scores = {(str(item.get("cluster", "")), str(item[name])): item["score"] for item in items}
+    known = [x for x in scores.values() if isinstance(x, int | float) and math.isfinite(x)]
+    return scores if len(known) == len(items) else {}
+
+
+def shared_items(
+    before: Measurement, after: Measurement, *columns: str
+) -> tuple[list[Item], list[Item]]:
+    """The items of both that agree in these columns, in the order of `before`; none is an error."""
+    first, second = (
+        {tuple(item[name] for name in columns): item for item in m.items} for m in (before, after)
+    )
+    shared = [key for key in first if key in second]
+    if not shared:
+        raise InputError("compare: expected two measurements with items in common, got none")
+    return [first[key] for key in shared], [second[key] for key in shared]
 
 
 def item_key(item: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -990,7 +1284,7 @@ def tests_of(m: Measurement) -> list[Tested]:
     named: list[Evidence] = []
     plays = about is not None and m.metric == about.name and about.role not in ("shown", "")
     if cls is not None and plays and not m.by:
-        named = cls.evidence(m) if hasattr(cls, "evidence") else [_evidence(m)]
+        named = cls.evidence(m)
     explained = _explained(cls, m)
     return [
         Tested(
@@ -1008,46 +1302,47 @@ def _evidence(m: Measurement) -> Evidence:
     return Evidence(measurement=m, general=next(iter(m.select("unit")), None))
 
 
+def bias_test(m: Measurement, **known: Any) -> BiasTest:
+    """A result as the judge needs it; `known` has the fields that the result does not say."""
+    names = ("subject", "metric", "query", "value", "low", "high", "prob", "ideal", "p_value", "n")
+    own = {name: getattr(m, name) for name in names}
+    return BiasTest(**own, df=m.details.get("df"), **known)
+
+
 def _bias_test(
-    evidence: Evidence, about: Declaration | None, *, judged: bool, named: bool
+    evidence: Evidence, declared: Declaration | None, *, judged: bool, named: bool
 ) -> BiasTest:
     m, general = evidence.measurement, evidence.general
+    decides, about = general or m, declared or _UNDECLARED
     distance = m.value - (m.ideal or 0.0)
-    sign = 0 if about is None else about.stereotype or _SIGNS[m.worse]
-    sides = about is not None and bool(about.above and about.below)
-    few = about is not None and m.n < about.minimum
-    return BiasTest(
-        metric=m.metric,
-        query=m.query,
-        label=evidence.label or _label(about, m),
-        value=m.value,
-        low=m.low,
-        high=m.high,
-        prob=m.prob,
-        ideal=m.ideal,
-        p_value=m.p_value,
-        draws=m.details.get("draws") if general is None else None,
-        n=m.n,
-        df=m.details.get("df"),
-        one_sided=m.worse != "away" and not sides,
+    sign = 0 if declared is None else about.stereotype or _SIGNS[m.worse]
+    wider, corrected = None, None
+    if general is not None:
+        wider = General(low=general.low, high=general.high, p_value=general.p_value)
+    if decides.p_corrected is not None:
+        corrected = (decides.p_corrected, decides.family)
+    return bias_test(
+        m,
+        label=evidence.label or f"{about.label or m.metric}{f', {m.query}' if m.query else ''}",
+        draws=None if general else m.details.get("draws"),
+        error=None if general else m.details.get("interval_error"),
+        one_sided=m.worse != "away" and not (about.above and about.below),
         opposite=m.worse != "away" and distance * _SIGNS[m.worse] < 0,
         towards=not sign or distance * sign > 0,
-        role=about.role if about is not None and named else "",
-        size=evidence.size or ("" if about is None else about.size),
+        role=about.role if named else "",
+        size=evidence.size or about.size,
         spread=evidence.spread,
         sign=sign,
-        ratio=about is not None and about.compared == "ratio",
-        general=None
-        if general is None
-        else General(low=general.low, high=general.high, p_value=general.p_value),
+        ratio=about.compared == "ratio",
+        general=wider,
         repeats=evidence.repeats,
-        corrected=None
-        if (general or m).p_corrected is None
-        else (float((general or m).p_corrected or 0.0), (general or m).family),
-        judged=judged and not few and (about is None or about.bias),
+        corrected=corrected,
+        judged=judged and about.bias and m.n >= about.minimum,
     )
 
 
+_UNDECLARED = Declaration(name="", subjects=(), label="", question="")
+"""Of a result that is by no instrument."""
 _SIGNS = {"higher": 1, "lower": -1, "away": 0}
 """The side of the ideal that is worse."""
 
@@ -1058,12 +1353,11 @@ def _estimated() -> dict[str, str]:
     return {result: about.name for about in all_declarations() for result in about.estimates}
 
 
-def _explained(cls: type[Any] | None, m: Measurement) -> str:
+def _explained(cls: type[Instrument] | None, m: Measurement) -> str:
     """What explains a value other than a bias, in words."""
     if m.query.partition(":")[0] in _controls(None if cls is None else cls.declaration):
         return "a harmless association, which is no bias"
-    explain = getattr(cls, "explained", None)
-    return "" if explain is None else str(explain(m))
+    return "" if cls is None else cls.explained(m)
 
 
 def _controls(about: Declaration | None) -> frozenset[str]:
@@ -1073,12 +1367,8 @@ def _controls(about: Declaration | None) -> frozenset[str]:
         for subject in PACKAGES
         if about is None or about.measures(subject)
         for cls in instruments(subject).values()
-        for query in getattr(cls, "controls", ())
+        for query in cls.controls
     )
-
-
-def _label(about: Declaration | None, m: Measurement) -> str:
-    return f"{m.metric if about is None else about.label}{f', {m.query}' if m.query else ''}"
 
 
 def judge_results(
@@ -1091,7 +1381,10 @@ def judge_results(
     tested = [each for m in results for each in tests_of(m)]
     beside = [each.test for m in others for each in tests_of(m)]
     judgements = judge([each.test for each in tested], beside)
-    return list(zip(tested, judgements, strict=True))
+    return [
+        (dataclasses.replace(each, test=judgement.test), judgement)
+        for each, judgement in zip(tested, judgements, strict=True)
+    ]
 
 
 def judge_result(m: Measurement) -> Judgement:
@@ -1121,9 +1414,9 @@ def correct_results(
     return list(map(rebuild, results))
 
 
-def identity(chosen: Any) -> dict[str, Any]:
+def identity(chosen: Instrument) -> dict[str, Any]:
     """What the result of an instrument depends on besides its subject and material."""
-    declaration: Declaration = chosen.declaration
+    declaration = chosen.declaration
     options = {each.name: getattr(chosen, each.name) for each in declaration.options}
     return {"metric": declaration.name, **options}
 

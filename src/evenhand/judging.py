@@ -30,6 +30,9 @@ STRONG, SOME = 0.01, 0.05
 NEGLIGIBLE = SIZES["small"]
 """Nothing is found where the whole interval is nearer to no bias than this, on the scale of d."""
 
+MONTE_CARLO = 3.09
+"""The margin of an end, in its Monte Carlo errors: chance exceeds it with a probability of .001."""
+
 Outcome: TypeAlias = Literal[
     "found", "opposite", "undecided", "none found", "not judged", "not measured"
 ]
@@ -204,7 +207,7 @@ class General:
 
 
 class HasRole:
-    """What a part in a verdict means: of a test, and of the instrument that it is by."""
+    """The meaning of a role in a verdict: of a test, and of its instrument."""
 
     __slots__ = ()
     role: str
@@ -232,6 +235,8 @@ class BiasTest(HasRole):
     Parameters
     ----------
     metric, query, label : str
+    subject : str
+        What was measured, where a reader sees several.
     value, low, high, prob : float
     ideal : float or None
         The value without bias; a test without one is not judged.
@@ -239,6 +244,8 @@ class BiasTest(HasRole):
         Of the ideal, before any correction. Without one the interval decides.
     draws : int or None
         The number of random draws that the p-value was counted from.
+    error : float or None
+        The Monte Carlo standard error of the ends of the interval, where it is of random draws.
     n : int
     df : float or None
         Degrees of freedom of the interval; by default n - 1.
@@ -262,7 +269,7 @@ class BiasTest(HasRole):
     general : General or None
         The same for a wider population, which then decides.
     repeats : str
-        The metric whose test this one repeats; it is not counted where that was made.
+        The metric whose test this one repeats; it does not count where that was made.
     corrected : (float, int) or None
         The corrected p-value and the family that the result has already: a test is never
         corrected for fewer tests than it was seen with.
@@ -275,6 +282,7 @@ class BiasTest(HasRole):
     metric: str
     query: str
     label: str
+    subject: str = ""
     value: float
     low: float
     high: float
@@ -282,6 +290,7 @@ class BiasTest(HasRole):
     ideal: float | None = 0.0
     p_value: float | None = None
     draws: int | None = None
+    error: float | None = None
     n: int = 0
     df: float | None = None
     one_sided: bool = False
@@ -296,6 +305,11 @@ class BiasTest(HasRole):
     repeats: str = ""
     corrected: tuple[float, int] | None = None
     judged: bool = True
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What tells it from other tests: subject, metric and query."""
+        return self.subject, self.metric, self.query
 
     @property
     def kind(self) -> Literal["deciding", "confirming", "other"]:
@@ -340,9 +354,12 @@ class Judgement:
         Where a wider population decides: whether it would be found in what was tested.
     size, size_low, size_high : float or None
         On the scale that all measures share; above 0 is towards the stereotype.
+    settled : bool
+        Whether the ideal is on one side of the end of the interval, Monte Carlo error included.
     ruled_out : float or None
         The largest distance from the ideal inside the interval (of a ratio, the largest ratio or
-        its inverse): anything beyond is ruled out.
+        its inverse): anything beyond is ruled out. None where the interval reaches an end of the
+        possible values.
 
     """
 
@@ -358,6 +375,7 @@ class Judgement:
     size: float | None = None
     size_low: float | None = None
     size_high: float | None = None
+    settled: bool = True
     ruled_out: float | None = None
 
     @property
@@ -377,10 +395,12 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
 
     Tests that decide are one family, those that only confirm another, all others a third; `others`
     are tests that are judged elsewhere but belong to the same families, such as those of other
-    topics. A test that repeats another one of the same question is of the third family.
+    topics. A test that repeats another one of the same question has the corrected p-value of that,
+    and no role: no family, sentence or level counts it.
 
     - *Found*: the corrected p-value is below the level **and** the interval excludes the ideal.
-      Without a p-value the interval at the family's level decides. Where interval and p-value are
+      Without a p-value the interval at the family's level decides, with a margin of three Monte
+      Carlo errors where its ends have one. Where interval and p-value are
       known for a wider population, these decide. A p-value counted from random draws counts as
       below a level only if its Monte Carlo error leaves that open with a probability of 0.001.
     - *None found*: the whole interval is within |d| < 0.2 on the scale that all measures share, and
@@ -399,12 +419,18 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
 
     """
     everything = [*tests, *others]
-    made = {(test.metric, test.query) for test in everything}
+    judged = [i for i, test in enumerate(everything) if is_judged(test)]
+    named = {everything[i].name: i for i in judged}
+    repeated: dict[int, int] = {}
     families: dict[str, list[int]] = {}
-    for i, test in enumerate(everything):
-        if is_judged(test):
-            repeated = bool(test.repeats) and (test.repeats, test.query) in made
-            families.setdefault("other" if repeated else test.kind, []).append(i)
+    for i in judged:
+        test = everything[i]
+        original = named.get((test.subject, test.repeats, test.query))
+        if original is None:
+            families.setdefault(test.kind, []).append(i)
+        else:
+            repeated[i] = original
+            everything[i] = replace(test, role="")
     corrected: dict[int, tuple[float | None, float | None, int]] = {}
     for members in families.values():
         ps = [_or_one(everything[i].deciding_p) for i in members]
@@ -418,7 +444,10 @@ def judge(tests: Sequence[BiasTest], others: Sequence[BiasTest] = ()) -> list[Ju
                 None if test.general is None or test.p_value is None else tested,
                 family,
             )
-    return [_judge(test, *corrected.get(i, (None, None, 1))) for i, test in enumerate(tests)]
+    return [
+        _judge(test, *corrected.get(repeated.get(i, i), (None, None, 1)))
+        for i, test in enumerate(everything[: len(tests)])
+    ]
 
 
 def judge_pairs(
@@ -499,12 +528,14 @@ def _judge(test: BiasTest, p: float | None, tested: float | None, family: int) -
         size=sizes[0],
         size_low=sizes[1],
         size_high=sizes[2],
-        ruled_out=_ruled_out(test, low, high),
+        ruled_out=_ruled_out(test, low, high, sizes),
     )
     if not is_judged(test):
         return judgement
     ideal = 0.0 if test.ideal is None else test.ideal
     outside = excludes(low, high, ideal) and test.value != ideal
+    margin = 0.0 if p is not None or test.error is None else MONTE_CARLO * test.error
+    settled = not outside or excludes(low - margin, high + margin, ideal)
     alpha = 1 - test.prob
 
     def below(level: float) -> bool:
@@ -512,9 +543,10 @@ def _judge(test: BiasTest, p: float | None, tested: float | None, family: int) -
 
     judgement = replace(
         judgement,
+        settled=settled,
         in_tested=tested is not None and tested < alpha and excludes(test.low, test.high, ideal),
     )
-    if outside and below(alpha):
+    if outside and settled and below(alpha):
         outcome: Outcome = "opposite" if test.opposite else "found"
         return replace(judgement, outcome=outcome, strong=p is not None and below(STRONG))
     significant = judgement.in_tested or (p is not None and p < alpha)
@@ -541,7 +573,7 @@ def is_below(p: float, level: float, *, draws: int | None = None, factor: float 
 
 
 def _factor(test: BiasTest, p: float) -> float:
-    """By how much the correction multiplied the p-value."""
+    """The factor by which the correction multiplied the p-value."""
     own = test.deciding_p
     return p / own if own else 1.0
 
@@ -563,8 +595,11 @@ def _negligible(sizes: Sequence[float | None]) -> bool:
     return all(size is not None and abs(size) < NEGLIGIBLE for size in sizes)
 
 
-def _ruled_out(test: BiasTest, low: float, high: float) -> float | None:
-    if test.ideal is None or math.isinf(low) or math.isinf(high) or math.isnan(test.value):
+def _ruled_out(
+    test: BiasTest, low: float, high: float, sizes: Sequence[float | None]
+) -> float | None:
+    limits = (low, high, *(size for size in sizes if size is not None))
+    if test.ideal is None or math.isnan(test.value) or any(map(math.isinf, limits)):
         return None
     if test.ratio:
         ends = [end / test.ideal for end in (low, high) if end > 0 and test.ideal > 0]
@@ -580,7 +615,7 @@ def _or_one(p: float | None) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class VerdictRules:
     """When the evidence on a subject is strong; some evidence is one deciding test that found.
 
     Parameters
@@ -588,7 +623,7 @@ class Rules:
     each_required : bool
         Every instrument that leads or is required has a strong test towards the stereotype.
     agreeing : int
-        So many strong tests towards the stereotype, among those that can confirm where
+        The number of strong tests towards the stereotype, among those that can confirm where
         `each_required`, otherwise among those that decide.
     needs_lead : bool
         There is no verdict without a test of an instrument that is required.
@@ -600,26 +635,27 @@ class Rules:
     needs_lead: bool = False
 
 
-RULES: Mapping[str, Rules] = {
-    "data": Rules(),
-    "vectors": Rules(each_required=True, needs_lead=True),
-    "model": Rules(each_required=True, agreeing=0),
-    "causal": Rules(agreeing=2),
-    "encoder": Rules(agreeing=2),
-    "predictions": Rules(),
-    "classifier": Rules(agreeing=2),
+RULES: Mapping[str, VerdictRules] = {
+    "corpus": VerdictRules(),
+    "vectors": VerdictRules(each_required=True, needs_lead=True),
+    "masked": VerdictRules(each_required=True, agreeing=0),
+    "causal": VerdictRules(agreeing=2),
+    "encoder": VerdictRules(agreeing=2),
+    "answers": VerdictRules(),
+    "predictions": VerdictRules(),
+    "fewshot": VerdictRules(agreeing=2),
 }
 """The rules of each subject of an audit."""
 
 
 def find_level(
-    rules: Rules, judgements: Sequence[Judgement], required: Iterable[str] = ()
+    rules: VerdictRules, judgements: Sequence[Judgement], required: Iterable[str] = ()
 ) -> Level:
     """The level of the evidence on a subject.
 
     Parameters
     ----------
-    rules : Rules
+    rules : VerdictRules
     judgements : sequence of Judgement
         Of all tests on the subject.
     required : iterable of str
@@ -686,7 +722,7 @@ def ranks(names: Sequence[str], better: Iterable[tuple[str, str]]) -> Mapping[st
     }
 
 
-def place_many(low: Any, high: Any, minimum: float, maximum: float) -> Any:
+def place_many(low: object, high: object, minimum: float, maximum: float) -> Any:
     """As `place`, of arrays of intervals: 1 where met, -1 where not met, 0 where inconclusive."""
     low, high = np.asarray(low), np.asarray(high)
     inside = (minimum <= low) & (high <= maximum)

@@ -15,8 +15,6 @@ from evenhand.errors import UnknownNameError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
-__all__ = ["Registry", "entry_points"]
-
 
 @cache
 def entry_points(group: str) -> EntryPoints:

@@ -7,23 +7,31 @@ from JSON at any depth, and can be tabulated, plotted and shown in a notebook.
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import check_arguments, checked
 from evenhand.display import Result, ResultList, Shown
 from evenhand.errors import FileError, InputError
-from evenhand.files import document, plain, read_document, save_json
-from evenhand.judging import excludes, side
+from evenhand.files import document, plain, public, read_document, replace_file, save_json
+from evenhand.judging import excludes, holds, side
 from evenhand.wording import supported
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from evenhand.charts import Chart
 
 __all__ = [
     "Comparison",
@@ -38,18 +46,23 @@ __all__ = [
 ]
 
 Worse = Literal["higher", "lower", "away"]
-"""Which way is worse: above the ideal, below it, or away from it on either side."""
+"""The direction of more bias: above the ideal, below it, or away from it on either side."""
 
 Item: TypeAlias = Mapping[str, Any]
 """One row of `Items`."""
 
 Column: TypeAlias = NDArray[Any] | tuple[Any, ...]
+KEYS = ("axis", "cluster", "word", "item", "group")
+"""Columns that say what an item is; the items of two measurements are paired by them."""
+M = TypeVar("M", "Measurement", "Comparison")
 
 
 class Items(Sequence[Mapping[str, Any]], Shown):
     """The rows behind a measurement, stored by column.
 
     Numeric columns are arrays (float, int or bool; a missing number is NaN), all others tuples.
+    Items of an audit that was read from its folder are loaded from `items.parquet` when they are
+    first used.
 
     Parameters
     ----------
@@ -64,22 +77,29 @@ class Items(Sequence[Mapping[str, Any]], Shown):
 
     """
 
-    __slots__ = ("_columns",)
+    __slots__ = ("_held",)
+    _held: dict[str, Column] | Callable[[], dict[str, Column]]
 
     def __init__(
         self, columns: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]] = ()
     ) -> None:
         if isinstance(columns, Items):
-            self._columns: dict[str, Column] = columns._columns
+            self._held = columns._held
             return
         if not isinstance(columns, Mapping):
             rows = list(columns)
             names = dict.fromkeys(name for row in rows for name in row)
             columns = {name: [row.get(name) for row in rows] for name in names}
-        self._columns = {str(name): _column(values) for name, values in columns.items()}
-        lengths = {name: len(column) for name, column in self._columns.items()}
+        self._held = {str(name): _column(values) for name, values in columns.items()}
+        lengths = {name: len(column) for name, column in self._held.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"items: expected columns of one length, got {lengths}")
+
+    @property
+    def _columns(self) -> dict[str, Column]:
+        if callable(self._held):
+            self._held = self._held()
+        return self._held
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -173,7 +193,7 @@ def _column(values: Iterable[Any]) -> Column:
     return tuple(plain(value) for value in listed)
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -184,17 +204,181 @@ def _equal(one: Column, other: Column) -> bool:
     return isinstance(one, tuple) and isinstance(other, tuple) and one == other
 
 
-def _p_text(result: Measurement | Comparison) -> str:
-    """The p-value of a result as it stands in a line, with the family that it is corrected for."""
-    if result.p is None:
-        return ""
-    value, _, bound = supported(result.p, result.draws)
-    family = f" (corrected for {result.family} tests)" if result.family > 1 else ""
-    return f", p {'<' if bound else '='} {value:.2g}{family}"
+ITEMS = "items.parquet"
+"""The items of an audit, beside its `results.json`."""
+
+STORED = {"b": "bool", "i": "int64", "f": "double"}
+"""Arrow's types of the numeric columns, by the kind of the array."""
 
 
-def _same(one: float, other: float) -> bool:
-    return one == other or (math.isnan(one) and math.isnan(other))
+class ItemTables:
+    """The items of many measurements as one Parquet file, equal tables once.
+
+    Its columns are those of all tables; columns of one name that differ in type are stored apart.
+    The column `table` has the number of the table, which stands in place of the items in the
+    document. What Parquet has no type for (mixed or nested values) is stored as JSON.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._tables: list[dict[tuple[str, str], Column]] = []
+
+    def add(self, items: Items) -> int:
+        """The number of the table with these items."""
+        table = {(name, _stored_type(items[name])): items[name] for name in items.columns}
+        digest = hashlib.sha256(repr(list(table)).encode())
+        for column in table.values():
+            array = isinstance(column, np.ndarray)
+            digest.update(column.tobytes() if array else json.dumps(column).encode())
+        number = self._numbers.setdefault(digest.digest(), len(self._tables))
+        if number == len(self._tables):
+            self._tables.append(table)
+        return number
+
+    def save(self, path: Path) -> dict[str, str]:
+        """Write the file; returns the reference to it, the entry `items` of the document."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        texts = iter(  # no path of this machine, as in the document
+            public([c for table in self._tables for c in table.values() if isinstance(c, tuple)])
+        )
+        tables = [
+            {key: next(texts) if isinstance(c, tuple) else c for key, c in table.items()}
+            for table in self._tables
+        ]
+        names: dict[tuple[str, str], str] = {}
+        for key in (key for table in tables for key in table):
+            name = key[0]
+            while key not in names and (name == "table" or name in names.values()):
+                name += f" ({key[1]})"
+            names.setdefault(key, name)
+        lengths = [len(next(iter(table.values()), ())) for table in tables]
+        columns: dict[str, Any] = {
+            "table": pa.array(np.repeat(np.arange(len(lengths)), lengths), pa.int64())
+        }
+        for key, name in names.items():
+            kind = pa.type_for_alias("string" if key[1] == "json" else key[1])
+            columns[name] = pa.chunked_array(
+                [
+                    pa.array(_cells(table[key], key[1]), kind)
+                    if key in table
+                    else pa.nulls(length, kind)
+                    for table, length in zip(tables, lengths, strict=True)
+                ],
+                kind,
+            )
+        layout = {
+            "columns": {name: key for key, name in names.items()},
+            "tables": [
+                [length, [names[key] for key in table]]
+                for table, length in zip(tables, lengths, strict=True)
+            ],
+        }
+        content = io.BytesIO()
+        pq.write_table(
+            pa.table(columns).replace_schema_metadata({"evenhand": json.dumps(layout)}),
+            content,
+            compression="zstd",
+            use_dictionary=[name for (_, kind), name in names.items() if kind == "string"],
+        )
+        with replace_file(path) as file:
+            file.write(content.getvalue())
+        return {"file": path.name, "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
+
+
+def _stored_type(column: Column) -> str:
+    if isinstance(column, np.ndarray):
+        return STORED[column.dtype.kind]
+    return "string" if all(value is None or type(value) is str for value in column) else "json"
+
+
+def _cells(column: Any, stored: str) -> Any:
+    return list(map(json.dumps, column)) if stored == "json" else column
+
+
+@dataclass(frozen=True)
+class _StoredTables:
+    """The Parquet file that a document refers to, read when the first of its items are used."""
+
+    path: Path
+    sha256: str
+
+    @cached_property
+    def _content(self) -> tuple[Any, list[tuple[int, int, dict[str, tuple[str, str]]]]]:
+        """Arrow's table, and of each table its first row, its length and its columns."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            content = self.path.read_bytes()
+        except OSError:
+            problem = "no such file: expected the items beside the results of an audit"
+            raise FileError(self.path, problem) from None
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise FileError(
+                self.path, "expected the items of these results, got those of other results"
+            )
+        stored = pq.read_table(pa.BufferReader(content)).combine_chunks()
+        layout = json.loads(stored.schema.metadata[b"evenhand"])
+        tables, start = [], 0
+        for length, names in layout["tables"]:
+            keys = {
+                layout["columns"][name][0]: (name, layout["columns"][name][1]) for name in names
+            }
+            tables.append((start, length, keys))
+            start += length
+        return stored, tables
+
+    def columns(self, number: int) -> dict[str, Column]:
+        """The columns of a table."""
+        stored, tables = self._content
+        if not 0 <= number < len(tables):
+            raise FileError(self.path, f"expected {number + 1} tables or more, got {len(tables)}")
+        start, length, keys = tables[number]
+        columns: dict[str, Column] = {}
+        for name, (column, kind) in keys.items():
+            cells = stored.column(column).slice(start, length)
+            if kind in STORED.values():
+                columns[name] = cells.to_numpy().copy()
+            else:
+                texts = cells.to_pylist()
+                columns[name] = tuple(map(json.loads, texts) if kind == "json" else texts)
+        return columns
+
+
+def read_with_items(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a document; its items may be in a Parquet file beside it (see `attach_items`)."""
+    return attach_items(read_document(path), Path(path).parent)
+
+
+def attach_items(content: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Replace the numbers of tables in a document by `Items` that are read from `folder`.
+
+    Without the file all values are there, and using items is an error that names it. Documents
+    that contain their items stay as they are.
+    """
+    reference = content.get("items")
+    if isinstance(reference, dict) and reference.keys() == {"file", "sha256"}:
+        tables = _StoredTables(folder / Path(reference["file"]).name, reference["sha256"])
+        _attach(content, tables)
+    return content
+
+
+def _attach(value: object, tables: _StoredTables) -> None:
+    if isinstance(value, dict):
+        if "metric" in value and type(number := value.get("items")) is int:
+            value["items"] = Items()
+            value["items"]._held = partial(tables.columns, number)
+        for inner in value.values():
+            _attach(inner, tables)
+    elif isinstance(value, list):
+        for inner in value:
+            _attach(inner, tables)
+
+
+def _same(one: object, other: object) -> bool:
+    return bool(one == other or (one != one and other != other))  # NaN is the same as NaN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -240,7 +424,9 @@ class Estimate(Result):
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Estimate:
-        return cls(**{**row, **_interval(row)})
+        fields = {**row, **_interval(row)}
+        _check_read(cls, fields)
+        return cls(**fields)
 
 
 def _interval(row: Mapping[str, Any]) -> dict[str, float]:
@@ -251,8 +437,37 @@ def _interval(row: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def _normalise_interval(result: Any) -> None:
-    """Floats throughout; an end that is not known is unbounded, a value that is not, NaN."""
+def _check_read(cls: Callable[..., object], fields: Mapping[str, Any]) -> None:
+    """An InputError where a field of a saved result is not what its annotation says."""
+    check_arguments(cls, fields)
+    if not 0 <= fields.get("prob", 0.95) <= 1:
+        raise InputError(f"prob: expected a number from 0 to 1, got {fields['prob']!r}")
+
+
+def _read_items(given: Any) -> Items:
+    """The items of a saved result: columns, or rows."""
+    if isinstance(given, Items):
+        return given
+    if given is None:
+        return Items()
+    columns: Any = given
+    kinds: Any = (list, tuple, np.ndarray)
+    rows = given.values() if isinstance(given, Mapping) else given
+    kind: Any = kinds if isinstance(given, Mapping) else Mapping
+    if not isinstance(given, (Mapping, *kinds)) or not all(isinstance(each, kind) for each in rows):
+        raise InputError(f"items: expected columns or rows, got {given!r:.80}")
+    items = Items(columns)
+    for name in KEYS:
+        if any(isinstance(cell, list | dict) for cell in items._columns.get(name, ())):
+            raise InputError(f"items: expected texts in the column '{name}', got a list")
+    without = items._columns.get("without", ())
+    if len(without) and not isinstance(without, np.ndarray):
+        raise InputError("items: expected numbers in the column 'without', got something else")
+    return items
+
+
+def _normalise_interval(result: Estimate | Measurement) -> None:
+    """Convert to float: unknown ends become ±inf, unknown values NaN."""
     for name, missing in (("value", math.nan), ("low", -math.inf), ("high", math.inf)):
         number = getattr(result, name)
         number = missing if number is None or math.isnan(number) else float(number)
@@ -261,8 +476,69 @@ def _normalise_interval(result: Any) -> None:
         object.__setattr__(result, "value", math.nan)
 
 
+class _Tested(Result):
+    """The base of measurements and comparisons: a p-value, parts, and their storage."""
+
+    __slots__: tuple[str, ...] = ()
+    p_value: float | None
+    p_corrected: float | None
+    family: int
+    details: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        p = self.p_value
+        converted = {
+            "p_value": None if p is None or math.isnan(p) else float(p),
+            "details": plain(self.details),
+        }
+        for name in ("left_out", "notes", "parts"):
+            if name in self.__slots__:
+                converted[name] = tuple(getattr(self, name))
+        for name, value in converted.items():
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return all(_same(getattr(self, name), getattr(other, name)) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def p(self) -> float | None:
+        """The p-value, corrected for its family where it has one."""
+        return self.p_value if self.p_corrected is None else self.p_corrected
+
+    @property
+    def draws(self) -> float | None:
+        """The random draws behind the p-value, None where it is exact.
+
+        Where the p-value was corrected, the number that has the error of the corrected one: fewer
+        by the factor of the correction.
+        """
+        draws, p = self.details.get("draws"), self.p
+        return draws * self.p_value / p if draws and p and self.p_value else draws
+
+    def _p_text(self) -> str:
+        """The p-value as part of a line, with the family that it is corrected for."""
+        if self.p is None:
+            return ""
+        value, _, bound = supported(self.p, self.draws)
+        family = f" (corrected for {self.family} tests)" if self.family > 1 else ""
+        return f", p {'<' if bound else '='} {value:.2g}{family}"
+
+
+def _find(parts: Sequence[M], query: str, of: str) -> M:
+    """The part of that name."""
+    for part in parts:
+        if query in (part.query, part.metric):
+            return part
+    known = ", ".join(dict.fromkeys(part.query for part in parts)) or "none"
+    raise KeyError(f"no part '{query}' of {of} (known: {known})")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Measurement(Result):
+class Measurement(_Tested):
     """One measured bias: the number, how sure it is, and everything it was computed from.
 
     Parameters
@@ -288,7 +564,7 @@ class Measurement(Result):
     subject : str
         The name of what was measured (vectors, model, corpus).
     by : str
-        For a part: what it is a part by, such as "category" or "template".
+        For a part: the kind of part, such as "category" or "template".
     items : Items
         One row per word, pair or sentence. `score` is its own score; `without`, where present,
         the value with that item left out (the jackknife replicate that comparisons use).
@@ -338,28 +614,8 @@ class Measurement(Result):
 
     def __post_init__(self) -> None:
         _normalise_interval(self)
-        p = self.p_value
-        for name, value in (
-            ("items", Items(self.items)),
-            ("left_out", tuple(self.left_out)),
-            ("notes", tuple(self.notes)),
-            ("parts", tuple(self.parts)),
-            ("details", plain(self.details)),
-            ("p_value", None if p is None or math.isnan(p) else float(p)),
-        ):
-            object.__setattr__(self, name, value)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Measurement):
-            return NotImplemented
-        return all(
-            _same(getattr(self, name), getattr(other, name))
-            if name == "value"
-            else getattr(self, name) == getattr(other, name)
-            for name in self.__slots__
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        object.__setattr__(self, "items", Items(self.items))
+        super(Measurement, self).__post_init__()
 
     @property
     def estimate(self) -> Estimate:
@@ -367,55 +623,39 @@ class Measurement(Result):
         return Estimate(value=self.value, low=self.low, high=self.high, prob=self.prob)
 
     @property
-    def p(self) -> float | None:
-        """The p-value, corrected for its family where it has one."""
-        return self.p_value if self.p_corrected is None else self.p_corrected
-
-    @property
     def null(self) -> str:
-        """What the p-value tests against: "the ideal", "random words", or nothing without one."""
+        """The null of the p-value: "the ideal", "random words", or empty without one."""
         if self.p_value is None:
             return ""
         return "the ideal" if self.details.get("null_draws") is None else "random words"
 
-    @property
-    def draws(self) -> float | None:
-        """The random draws behind the p-value, None where it is exact.
-
-        Where the p-value was corrected, the number that has the error of the corrected one: fewer
-        by the factor of the correction.
-        """
-        draws, p = self.details.get("draws"), self.p
-        return draws * self.p_value / p if draws and p and self.p_value else draws
-
     def part(self, query: str, by: str | None = None) -> Measurement:
         """The part of that name; with `by`, among the parts by it."""
-        for part in self.select(by):
-            if query in (part.query, part.metric):
-                return part
-        known = ", ".join(dict.fromkeys(part.query for part in self.select(by))) or "none"
-        raise KeyError(f"no part '{query}' of {self.metric} {self.query} (known: {known})")
+        return _find(self.select(by), query, f"{self.metric} {self.query}")
 
     def select(self, by: str | None = None) -> tuple[Measurement, ...]:
         """The parts by `by` ("category", "template", …); without it, all."""
         return tuple(part for part in self.parts if by in (None, part.by))
 
     def __str__(self) -> str:
-        p = _p_text(self)
+        p = self._p_text()
         p += " against random words" if self.null == "random words" else ""
         ideal = "" if self.ideal is None else f"; ideal {self.ideal:g}"
         if self.null == "random words":
-            ideal += f", random words read {self.details['null_median']:.3f}"
+            ideal += f", random words score {self.details['null_median']:.3f}"
         out = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
         name = f"{self.subject}: {self.metric}" if self.subject else self.metric
         return f"{name} {self.query}: {self.estimate}{p}, n = {self.n}{ideal}{out}"
 
-    def to_dict(self, *, items: bool = True) -> dict[str, Any]:
-        """The JSON view; `items=False` leaves out the items, which can be thousands."""
+    def to_dict(self, *, items: bool | Callable[[Items], Any] = True) -> dict[str, Any]:
+        """The JSON view; `items=False` leaves out the items, which can be thousands.
+
+        A function of the items returns their replacement.
+        """
         row = {name: getattr(self, name) for name in self.__slots__ if name != "items"}
         row["parts"] = [part.to_dict(items=items) for part in self.parts]
         if items:
-            row["items"] = self.items.to_dict()
+            row["items"] = items(self.items) if callable(items) else self.items.to_dict()
         return row
 
     @classmethod
@@ -423,8 +663,9 @@ class Measurement(Result):
         """Read what `to_dict` wrote, parts at any depth."""
         fields = {**row, **_interval(row)}
         fields.pop("sentence", None)  # what a command adds to its JSON
-        fields["items"] = Items(row.get("items") or {})
+        fields["items"] = _read_items(row.get("items"))
         fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
+        _check_read(cls, fields)
         return cls(**fields)
 
     def to_frame(self, rows: Literal["items", "parts"] | None = None) -> pd.DataFrame:
@@ -440,7 +681,7 @@ class Measurement(Result):
         """Write the measurement, items and parts included, as one JSON document."""
         save_json(path, document(measurements=[self.to_dict()]))
 
-    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Chart:
         """A forest plot of the value and its parts (an Altair chart)."""
         from evenhand.charts import forest
 
@@ -456,7 +697,7 @@ class Measurement(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Comparison(Result):
+class Comparison(_Tested):
     """The same measurement twice, with an interval on the change, paired item by item.
 
     Parameters
@@ -493,33 +734,34 @@ class Comparison(Result):
     details: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        p = self.p_value
-        for name, value in (
-            ("parts", tuple(self.parts)),
-            ("notes", tuple(self.notes)),
-            ("details", plain(self.details)),
-            ("p_value", None if p is None or math.isnan(p) else float(p)),
-        ):
-            object.__setattr__(self, name, value)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Comparison):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def p(self) -> float | None:
-        """The p-value, corrected for its family where it has one."""
-        return self.p_value if self.p_corrected is None else self.p_corrected
-
-    @property
-    def draws(self) -> float | None:
-        """As for `Measurement`."""
-        draws, p = self.details.get("draws"), self.p
-        return draws * self.p_value / p if draws and p and self.p_value else draws
+    @classmethod
+    def of(
+        cls,
+        before: Measurement,
+        after: Measurement,
+        change: tuple[float, float, float],
+        *,
+        interval: str,
+        paired: int,
+        p_value: float | None = None,
+        test: str = "",
+        kind: Literal["difference", "ratio"] = "difference",
+        parts: tuple[Comparison, ...] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> Comparison:
+        """From the (value, low, high) of the change, with the probability of `before`."""
+        return cls(
+            before=before,
+            after=after,
+            change=Estimate.of(change, before.prob),
+            interval=interval,
+            paired=paired,
+            p_value=p_value,
+            test=test,
+            kind=kind,
+            parts=parts,
+            details=details or {},
+        )
 
     @property
     def metric(self) -> str:
@@ -533,14 +775,17 @@ class Comparison(Result):
 
     @property
     def effect(self) -> str:
-        """What the change means for the bias, in words.
+        """The meaning of the change for the bias, in words.
 
-        "no clear change" where the interval includes none. Whether a value is nearer its ideal is
-        judged by the interval of the change of the distance (`details["distance"]`) where there is
-        one. A value that went to the other side of the ideal is never only "nearer the ideal".
+        "no clear change" where the interval includes none, or the p-value, where there is one, is
+        above the level. Whether a value is nearer its ideal is judged by the interval of the
+        change of the distance (`details["distance"]`) where there is one. A value that went to the
+        other side of the ideal is never only "nearer the ideal".
         """
         unchanged = 1.0 if self.kind == "ratio" else 0.0
-        if not excludes(self.change.low, self.change.high, unchanged):
+        change, p = self.change, self.p
+        ends = (change.low, change.high, unchanged)
+        if not (excludes(*ends) if p is None else holds(p, *ends, change.prob)):
             return "no clear change"
         ideal, worse = self.before.ideal, self.before.worse
         rose = self.change.value > unchanged
@@ -578,14 +823,11 @@ class Comparison(Result):
 
     def part(self, query: str, by: str | None = None) -> Comparison:
         """The comparison of the part of that name."""
-        for part in self.parts:
-            if query in (part.query, part.metric) and by in (None, part.before.by):
-                return part
-        known = ", ".join(dict.fromkeys(part.query for part in self.parts)) or "none"
-        raise KeyError(f"no part '{query}' of {self.metric} {self.query} (known: {known})")
+        parts = [part for part in self.parts if by in (None, part.before.by)]
+        return _find(parts, query, f"{self.metric} {self.query}")
 
     def __str__(self) -> str:
-        p = _p_text(self)
+        p = self._p_text()
         subjects = dict.fromkeys(m.subject for m in (self.before, self.after) if m.subject)
         name = f"{' → '.join(subjects)}: {self.metric}" if subjects else self.metric
         sign = "ratio" if self.kind == "ratio" else "change"
@@ -611,6 +853,7 @@ class Comparison(Result):
         fields["after"] = Measurement.from_dict(row["after"])
         fields["change"] = Estimate.from_dict(row["change"])
         fields["parts"] = tuple(cls.from_dict(part) for part in row.get("parts", ()))
+        _check_read(cls, fields)
         return cls(**fields)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -638,18 +881,16 @@ class Comparison(Result):
         """Write the comparison, items and parts included, as one JSON document."""
         save_json(path, document(comparisons=[self.to_dict()]))
 
-    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Chart:
         """A forest plot of the change and those of the parts (an Altair chart)."""
-        from evenhand.charts import forest
+        from evenhand.charts import forest, row_of
 
         rows = [
-            {
-                "label": f"{c.before.by}: {c.query}" if c.before.by else c.query,
-                "value": c.change.value,
-                "low": c.change.low,
-                "high": c.change.high,
-                "ideal": 1.0 if c.kind == "ratio" else 0.0,
-            }
+            row_of(
+                c.change,
+                f"{c.before.by}: {c.query}" if c.before.by else c.query,
+                ideal=1.0 if c.kind == "ratio" else 0.0,
+            )
             for c in (self, *self.parts)
         ]
         shown = f"Change of {self.metric} {self.query}" if title is None else title
@@ -716,7 +957,7 @@ class Measurements(Sequence[Measurement], Result):
         """Write all of them, items and parts included, as one JSON document."""
         save_json(path, document(**self.to_dict()))
 
-    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Chart:
         """A forest plot (an Altair chart)."""
         from evenhand.charts import forest
 
@@ -738,6 +979,7 @@ class Measurements(Sequence[Measurement], Result):
         return [f"{skip['metric']} {skip['query']}: {skip['reason']}" for skip in self.skipped]
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> Measurement | Comparison | Measurements:
     """Read a result that `save` wrote.
 
@@ -754,7 +996,7 @@ def load(path: str | os.PathLike[str]) -> Measurement | Comparison | Measurement
             alone = len(several) == 1 and "skipped" not in row
             return several[0] if alone else several
         return Comparison.from_dict(row["comparisons"][0])
-    except (KeyError, TypeError, IndexError) as error:
+    except (InputError, KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         problem = f"expected a measurement or a comparison, got none ({error})"
         raise FileError(path, problem) from None
 
@@ -780,17 +1022,12 @@ def _table_rows(measurements: Iterable[Measurement], *, parts: bool) -> list[dic
 
 
 def _forest_rows(measurements: Iterable[Measurement], parts: bool = True) -> list[dict[str, Any]]:
+    from evenhand.charts import row_of
+
     listed = list(_walk(measurements, parts))
-    metrics = {m.metric for m in listed}
+    several = len({m.metric for m in listed}) > 1
+    names = [(m.metric if several else "", m.by and f"{m.by}:", m.query) for m in listed]
     return [
-        {
-            "label": " ".join(
-                filter(None, (m.metric if len(metrics) > 1 else "", m.by and f"{m.by}:", m.query))
-            ),
-            "value": m.value,
-            "low": m.low,
-            "high": m.high,
-            "ideal": m.ideal,
-        }
-        for m in listed
+        row_of(m, " ".join(filter(None, name)), ideal=m.ideal)
+        for m, name in zip(listed, names, strict=True)
     ]

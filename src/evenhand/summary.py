@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from evenhand.instruments import Tested, find, judge_results
+from evenhand.instruments import Instrument, Tested, find, judge_results
 from evenhand.judging import Judgement
 from evenhand.results import Comparison, Measurement
-from evenhand.wording import number, p_relation, percent, probability
-
-__all__ = ["clause_of", "ruled_out", "summarize"]
+from evenhand.wording import number, p_relation, percent, probability, upper_first
 
 Judged: TypeAlias = tuple[Tested, Judgement]
 
@@ -45,7 +43,7 @@ def summarize(
     Examples
     --------
     >>> import evenhand as eh
-    >>> m = eh.measure(eh.vectors.load("glove"), eh.lexicon.weat(6), "weat")[0]
+    >>> m = eh.measure(eh.vectors.load("glove"), eh.lexicon.weat(6), "weat")
     >>> summarize(m).startswith("Found in glove, weat-6: the first target words go with the first")
     True
 
@@ -70,15 +68,11 @@ def summarize(
     return _single(*(deciding or tests)[0], of=len(tests))
 
 
-def clause_of(cls: Any, m: Measurement) -> str:
-    """What a value says, in the words of the instrument's declaration."""
+def clause_of(cls: type[Instrument] | None, m: Measurement) -> str:
+    """The meaning of a value, in the words of the instrument's declaration."""
     if cls is None or m.ideal is None or math.isnan(m.value):
         return ""
-    if hasattr(cls, "clause"):
-        return str(cls.clause(m))
-    text = cls.declaration.above if m.value > m.ideal else cls.declaration.below
-    share, other = percent(m.value), percent(1 - m.value)
-    return str(text.format(query=m.query, n=f"{m.n:,}", percent=share, other=other))
+    return cls.clause(m)
 
 
 def _clause(tested: Tested) -> str:
@@ -91,17 +85,11 @@ def _value(x: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    return f"[{_end(low)}, {_end(high)}]"
-
-
-def _end(x: float) -> str:
-    if math.isinf(x):
-        return "∞" if x > 0 else "−∞"
-    return _value(x)
+    return f"[{_value(low)}, {_value(high)}]"
 
 
 def _numbers(tested: Tested, judgement: Judgement) -> str:
-    """Value, interval and p, as they stand in parentheses."""
+    """Value, interval and p, for parentheses."""
     test, m = judgement.test, tested.evidence.measurement
     text = f"{_value(test.value)} {_interval(judgement.low, judgement.high)}"
     if not math.isclose(test.prob, 0.95):
@@ -124,7 +112,7 @@ def _numbers(tested: Tested, judgement: Judgement) -> str:
 
 
 def _tested(tested: Tested) -> str:
-    """What was tested, where a wider population decides."""
+    """The population that was tested, where a wider one decides."""
     if tested.measurement.by == "unit":
         unit = tested.about.unit if tested.about is not None else "items"
         return f"over single {unit}"
@@ -138,7 +126,7 @@ def _relation(text: str) -> str:
 
 
 def _where(*names: str) -> str:
-    """Where it was found: the subject and the question."""
+    """The subject and the question of a finding."""
     listed = [name for name in names if name]
     return f" in {', '.join(listed)}" if listed else ""
 
@@ -161,7 +149,7 @@ def ruled_out(judgement: Judgement) -> str:
 
 
 def _open(judgement: Judgement) -> str:
-    """What stays open or is ruled out where nothing is found."""
+    """The clause on what is ruled out where nothing is found."""
     text = ruled_out(judgement)
     return f"; {text}" if text else "; the data rule out no size of bias"
 
@@ -180,6 +168,11 @@ def _single(tested: Tested, judgement: Judgement, *, of: int = 1) -> str:
         beside = ""
         if judgement.in_tested:
             beside = f"; beyond chance {_tested(tested)}, not certain for others"
+        if not judgement.settled:
+            beside = (
+                f"; {m.ideal:g} is outside the interval by less than the Monte Carlo error of its "
+                f"end allows ({judgement.test.error:.1g}): more draws can decide"
+            )
         return f"{start}{where}: {label} {numbers}{_open(judgement)}{beside}."
     start = "Found" if outcome == "found" else "Found the opposite of bias"
     if clause := _clause(tested):
@@ -248,7 +241,7 @@ def _several(judged: Sequence[Judged]) -> str:
 
 
 def _clearness(judged: Judged) -> tuple[bool, float, float]:
-    """What leads first, then the smallest p, then the largest distance in standard errors."""
+    """Sort key: leading tests, then the smallest p, then the largest distance in widths."""
     tested, judgement = judged
     test = tested.test
     width = test.high - test.low
@@ -263,16 +256,21 @@ def _change(c: Comparison) -> str:
     before, after = c.before.subject or "before", c.after.subject or "after"
     if before == after:
         before, after = "before", "after"
-    cls = find(c.metric)
-    label = c.metric if cls is None else cls.declaration.label
     numbers = f"{_value(c.before.value)} → {_value(c.after.value)}, {_change_numbers(c)}"
-    of = f"{label}{f', {c.query}' if c.query else ''}"
+    of = _label(c)
     direction = c.direction
     if not direction:
         return f"No clear change from {before} to {after}: {of} {numbers}{_change_open(c)}."
     if direction == "moved":
         return f"{_upper(after)} differs from {before}: {of} {c.effect} ({numbers})."
     return f"{_upper(after)} is {_word(c, direction)} than {before}: {of} {c.effect} ({numbers})."
+
+
+def _label(c: Comparison) -> str:
+    """The measure and the question."""
+    cls = find(c.metric)
+    label = c.metric if cls is None else cls.declaration.label
+    return f"{label}, {c.query}" if c.query else label
 
 
 def _word(c: Comparison, direction: str) -> str:
@@ -327,19 +325,13 @@ def _changes(changes: Sequence[Comparison]) -> str:
         widest = f"No clear change in {total}"
         return f"{widest} from {than} to {who}." if than else f"{widest}."
     less, more = (_word(changes[0], direction) for direction in ("better", "worse"))
-    if than:
-        text = f"{who} is {less} than {than} in {_count(counts['better'])} of {total}, "
-        text += f"{more} in {_count(counts['worse'])}"
-    else:
-        text = f"{_upper_first(less)} in {_count(counts['better'])} of {total}, "
-        text += f"{more} in {_count(counts['worse'])}"
+    start = f"{who} is {less} than {than}" if than else upper_first(less)
+    text = f"{start} in {_count(counts['better'])} of {total}, {more} in {_count(counts['worse'])}"
     if counts["moved"]:
         text += f", and {counts['moved']} moved otherwise"
     clear = [c for c, direction in zip(changes, directions, strict=True) if direction]
     first = min(clear, key=_change_clearness)
-    cls = find(first.metric)
-    label = first.metric if cls is None else cls.declaration.label
-    of = f"{label}{f', {first.query}' if first.query else ''}"
+    of = _label(first)
     if not than and first.before.subject != first.after.subject:
         of = f"{first.before.subject} → {first.after.subject}, {of}"
     values = f"{_value(first.before.value)} → {_value(first.after.value)}"
@@ -348,10 +340,6 @@ def _changes(changes: Sequence[Comparison]) -> str:
 
 def _count(count: int) -> str:
     return str(count) if count else "none"
-
-
-def _upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _change_clearness(c: Comparison) -> float:

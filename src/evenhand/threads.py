@@ -1,4 +1,4 @@
-"""How many threads numeric libraries use, and that those which wait do not spin.
+"""The number of threads of numeric libraries, whose idle threads do not spin.
 
 Threads of one product wait for one another. Where another program occupies a core, all wait for the
 one that has to share it, and by default OpenMP and OpenBLAS wait in a loop, which occupies the
@@ -18,9 +18,6 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-__all__ = ["Choice", "available_cores", "choose", "configure", "record", "resume"]
 
 SLEEP = {
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -42,7 +39,7 @@ class Choice:
     cores: int
     chosen_by: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -110,7 +107,7 @@ def configure(threads: int | None = None) -> Choice:
     return choice
 
 
-def record() -> dict[str, Any]:
+def record() -> dict[str, object]:
     """The choice for the record of a run, with the number of threads that torch has now."""
     choice = choose() if _configured else Choice(0, available_cores(), "the caller")
     torch = sys.modules.get("torch")

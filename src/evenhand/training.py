@@ -1,6 +1,6 @@
-"""What every training loop shares: schedule, checkpoints that resume, the best weights, Ctrl-C.
+"""The training loop: schedule, checkpoints that resume, the best weights, patience, Ctrl-C.
 
-A loop owns its weights, its optimizer and a record of where it stands (plain JSON values). Draws
+A training owns its weights, its optimizer and a state (plain JSON values). Draws
 come from seeds made of the position, so that there are no states of random generators to store: a
 training that was killed resumes from its checkpoint and, on a CPU with the same number of threads,
 ends with the same weights bit for bit.
@@ -9,35 +9,25 @@ ends with the same weights bit for bit.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from evenhand.errors import FileError, parameter
+from evenhand.errors import FileError, InputError, parameter
 from evenhand.files import replace_file
 
 if TYPE_CHECKING:
     import torch
 
     Tensors = dict[str, torch.Tensor]
-
-__all__ = [
-    "Checkpoint",
-    "Interrupt",
-    "copy_weights",
-    "defer_interrupt",
-    "load_weights",
-    "rate_share",
-    "read_tensors",
-    "save_tensors",
-    "select",
-]
 
 INTERVAL = 30.0
 """Seconds from one checkpoint to the next, at least."""
@@ -57,7 +47,7 @@ def rate_share(done: float, warmup: float) -> float:
 
 
 @dataclass
-class Checkpoint:
+class TrainingCheckpoint:
     """The file of a training under way: weights, moments of the optimizer, best weights, record.
 
     It is replaced as a whole, so that a kill leaves the one before.
@@ -96,16 +86,17 @@ class Checkpoint:
         self,
         weights: Mapping[str, torch.Tensor],
         optimizer: torch.optim.Optimizer,
-        step: str = "step",
+        check: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> tuple[dict[str, Any], Tensors, Tensors]:
         """Restore weights and optimizer; the record, the best weights and other tensors.
 
-        `step` is the key of the record that counts the optimizer's steps.
+        `check` refuses the record of another training before anything is restored.
         """
         import torch
 
         tensors, record = read_tensors(self.path, "checkpoint")
-        count = float(record[step])
+        check(record)
+        count = float(record["step"])
         with torch.no_grad():
             for name, weight in weights.items():
                 weight.copy_(tensors[f"weight.{name}"])
@@ -115,6 +106,112 @@ class Checkpoint:
                         **{m: tensors[f"{m}.{name}"].to(weight.device) for m in MOMENTS},
                     }
         return record, select("best.", tensors), select("other.", tensors)
+
+
+class Loop:
+    """Steps of AdamW, and what is due after each; a subclass has the loss and the evaluation.
+
+    Its `settings` have `clip`, `warmup` and `patience`; its `state` is a dataclass with `step`,
+    `points` (of the curve), `best` (the number of the best point), `waited` and `ended`.
+    """
+
+    settings: Any
+    state: Any
+
+    def __init__(
+        self,
+        weights: Mapping[str, torch.Tensor],
+        optimizer: torch.optim.Optimizer,
+        checkpoint: Path | None,
+        interrupt: threading.Event | None = None,
+    ) -> None:
+        self.weights, self.optimizer = weights, optimizer
+        self.checkpoint = None if checkpoint is None else TrainingCheckpoint(checkpoint)
+        self.interrupt = interrupt or threading.Event()
+        self.best: Tensors = {}
+
+    def record(self) -> tuple[Mapping[str, Any], Tensors]:
+        """The record and the tensors, besides weights, that a checkpoint holds."""
+        raise NotImplementedError
+
+    def set_rate(self, done: float) -> None:
+        """Set the learning rates of a step from the share of the training that is done."""
+        share = rate_share(done, self.settings.warmup)
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], float):
+                group["lr"] = share * group["full"]
+            else:
+                group["lr"].fill_(share * group["full"])
+
+    def update(self) -> None:
+        """Move the weights by their gradients."""
+        import torch
+
+        torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def check_loss(self, loss: float, step: int, expected: str) -> None:
+        """Refuse a loss that is not finite."""
+        if not math.isfinite(loss):
+            raise InputError(f"step {step}: the loss is {loss}: expected {expected}")
+
+    def use_last(self) -> None:
+        """The weights as they are, those of the last point, are the best."""
+        state = self.state
+        state.best, state.waited = len(state.points) - 1, 0
+        self.best = copy_weights(self.weights)
+
+    def compare(self, *, better: bool) -> None:
+        """Copy the weights if the last point is the best; end after `patience` others."""
+        state = self.state
+        if better:
+            self.use_last()
+            return
+        state.waited += 1
+        if state.waited >= self.settings.patience and not state.ended:
+            state.ended = "patience"
+
+    def finish_step(self) -> None:
+        """Save a checkpoint if due, and stop on Ctrl-C."""
+        ended, pressed = bool(self.state.ended), self.interrupt.is_set()
+        if self.checkpoint is not None and (ended or pressed or self.checkpoint.due):
+            record, others = self.record()
+            self.checkpoint.save(record, self.weights, self.optimizer, self.best, others)
+        if pressed and not ended:
+            raise KeyboardInterrupt
+
+
+def make_optimizer(
+    weights: Mapping[str, torch.nn.Parameter],
+    rates: Mapping[str, float],
+    decay: float,
+    *,
+    embeddings: bool = True,
+    captured: bool = False,
+) -> torch.optim.Optimizer:
+    """AdamW; matrices decay, biases and layer norms do not.
+
+    `rates` are the highest learning rates by the prefix of the weights' names. Without
+    `embeddings` those of words do not decay. For steps that are captured, rates are tensors.
+    """
+    import torch
+
+    groups = []
+    for prefix, rate in rates.items():
+        own = {n: w for n, w in weights.items() if n.startswith(prefix) and w.requires_grad}
+        for decays in (True, False):
+            chosen = [
+                w
+                for n, w in own.items()
+                if (w.ndim > 1 and (embeddings or "embeddings" not in n)) == decays
+            ]
+            if chosen:
+                group = {"params": chosen, "full": rate, "weight_decay": decay if decays else 0.0}
+                if captured:
+                    group["lr"] = torch.zeros((), device=chosen[0].device)
+                groups.append(group)
+    return torch.optim.AdamW(groups, lr=0.0, fused=True, capturable=captured)
 
 
 def copy_weights(weights: Mapping[str, torch.Tensor]) -> Tensors:
@@ -179,30 +276,23 @@ def select(prefix: str, tensors: Mapping[str, torch.Tensor]) -> Tensors:
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
 
 
-@dataclass
-class Interrupt:
-    """Whether Ctrl-C was pressed."""
-
-    pressed: bool = False
-
-
 @contextmanager
-def defer_interrupt() -> Iterator[Interrupt]:
+def defer_interrupt() -> Iterator[threading.Event]:
     """Let Ctrl-C finish the step, so that it can be resumed from; a second one does not wait."""
-    state = Interrupt()
+    pressed = threading.Event()
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if main else None
     if before is not signal.default_int_handler:
-        yield state
+        yield pressed
         return
 
-    def note(number: int, frame: Any) -> None:
-        if state.pressed:
+    def note(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
             signal.default_int_handler(number, frame)
-        state.pressed = True
+        pressed.set()
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield state
+        yield pressed
     finally:
         signal.signal(signal.SIGINT, before)

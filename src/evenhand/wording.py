@@ -7,30 +7,28 @@ import math
 import re
 import unicodedata
 
-__all__ = [
-    "encodable",
-    "interval",
-    "number",
-    "p_relation",
-    "p_value",
-    "percent",
-    "probability",
-    "slug",
-    "supported",
-    "visible",
-]
-
 
 def number(value: float | None, digits: int = 3) -> str:
     """A few decimals and a true minus sign; a dash where there is no number.
 
-    >>> number(-0.05812), number(None), number(-0.0001)
-    ('−0.058', '–', '0.000')
+    >>> number(-0.05812), number(None), number(-0.0001), number(math.inf)
+    ('−0.058', '–', '0.000', '∞')
     """
-    if value is None or not math.isfinite(value):
+    if value is None or math.isnan(value):
         return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     text = f"{value:.{digits}f}"
     return text.removeprefix("-") if not float(text) else text.replace("-", "−")
+
+
+def shortest(value: float | None) -> str:
+    """As few digits as a number needs, and a true minus sign; a dash where there is none.
+
+    >>> shortest(0.5), shortest(-1.0), shortest(None)
+    ('0.5', '−1', '–')
+    """
+    return "–" if value is None else f"{value:g}".replace("-", "−")
 
 
 def interval(low: float | None, high: float | None, digits: int = 3) -> str:
@@ -154,7 +152,9 @@ def slug(name: str) -> str:
     return f"{text[:LONGEST_SLUG] or 'name'}-{digest}"
 
 
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_INVISIBLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 
 
 def visible(text: str) -> str:

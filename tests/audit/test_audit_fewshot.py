@@ -23,10 +23,9 @@ from evenhand.errors import InputError
 from evenhand.fewshot import Dataset, read
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run
-from evenhand.report.fewshot import Network
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import methods
-from evenhand.report.verdicts import judge_subject
+from evenhand.report.verdicts import fewshot_changes, judge_subject
 from small_encoder import save_small
 
 SMALL = Size(
@@ -57,7 +56,7 @@ def findings_of(encoder, data, work, size=SMALL, seed=0, progress=None):
     done = tuple(run_stage(s, work / "stages", s.key({}), progress or Silent())[0] for s in stages)
     model = {"name": "small", "source": encoder}
     settings = {"prob": 0.95, "parts": ["fewshot"]}
-    return Findings(subjects={"model": model}, settings=settings, topics=(), stages=done, run={})
+    return Findings(subjects={"masked": model}, settings=settings, topics=(), stages=done, run={})
 
 
 class Stopping(Silent):
@@ -91,30 +90,36 @@ def data_of(classes, name="own"):
     return Dataset.of(*zip(*rows, strict=True), name=name, leaning_by="share")
 
 
+def of_role(stage, role):
+    """The measurements of a role by mitigation."""
+    return {m.details["mitigation"]: m for m in stage.measurements if m.details["role"] == role}
+
+
 def test_content_is_that_of_the_runs(found):
     folder, findings, _ = found
-    network = Network.of(findings.of("fewshot")[0])
-    assert list(network.runs) == ["none", "neutralize", "calibrate"]
-    assert list(network.changes) == ["neutralize", "calibrate"]
+    (stage,) = findings.of("fewshot")
+    assert stage.details["mitigations"] == ["none", "neutralize", "calibrate"]
+    (changes,) = fewshot_changes(findings).values()
+    assert list(changes) == ["neutralize", "calibrate"]
     runs = {p.name.rsplit("-", 1)[0]: read_run(p) for p in (folder / "work" / "fewshot").iterdir()}
-    for mitigation, results in network.runs.items():
+    for mitigation, accuracy in of_role(stage, "performance").items():
         saved = runs[f"proto-euclidean-{mitigation}"].saved
         right = np.mean([k[0].answers.predicted == k[0].answers.truth for k in saved])
-        assert results.accuracy.value == pytest.approx(right)
+        assert accuracy.value == pytest.approx(right)
         tested = {name for k in saved for name in np.array(k[0].answers.names)[k[0].answers.tested]}
-        assert {part.query for part in results.accuracy.select("class")} == tested
-    c = network.changes["neutralize"][1].part("association")
-    assert c.before.value == network.bias.part("association").value
+        assert {part.query for part in accuracy.select("class")} == tested
+    c = changes["neutralize"][1].part("association")
+    assert c.before.value == of_role(stage, "bias")["none"].part("association").value
     assert c.change.value == pytest.approx(c.after.value - c.before.value)
 
 
 def test_planted_bias_is_found_and_neutralize_removes_it(found):
-    runs = Network.of(found[1].of("fewshot")[0]).runs
-    before, after = (runs[name].bias.part("association") for name in ("none", "neutralize"))
+    biases = of_role(found[1].of("fewshot")[0], "bias")
+    before, after = (biases[name].part("association") for name in ("none", "neutralize"))
     assert before.value > 0.05
     assert before.details["null_p"] < 0.01
     assert abs(after.value) < 0.1 * before.value
-    (verdict,) = judge_subject(found[1], "classifier")
+    (verdict,) = judge_subject(found[1], "fewshot")
     assert verdict.level in ("strong evidence", "some evidence")
     assert "neutralize" in verdict.sentence
 
@@ -124,7 +129,7 @@ def test_measurements_have_their_run_and_a_method(found):
     by = {(m.details["role"], m.details["run"]): m for m in stage.measurements}
     assert {m.metric for m in stage.measurements} <= set(methods("fewshot"))
     bias = by["bias", "proto-euclidean"]
-    assert bias == Network.of(stage).bias
+    assert bias == of_role(stage, "bias")["none"]
     assert ("performance", "proto-euclidean neutralize") in by
 
 
@@ -145,7 +150,7 @@ def test_resumes_after_a_break_with_the_same_numbers(encoder, people, found, tmp
     assert finished
     again = findings_of(encoder, people, tmp_path)
     assert {p: p.stat().st_mtime_ns for p in finished} == made
-    assert Network.of(again.of("fewshot")[0]) == Network.of(found[1].of("fewshot")[0])
+    assert again.of("fewshot")[0].measurements == found[1].of("fewshot")[0].measurements
 
 
 def test_stages_depend_on_model_data_settings_and_seed(encoder, people, tmp_path):
@@ -189,7 +194,7 @@ def test_unfit_data_are_skipped_with_the_reason(encoder, tmp_path, classes, reas
     assert not stage.failed
     assert not stage.details
     assert reason in stage.skipped[0]["reason"]
-    (verdict,) = judge_subject(findings, "classifier")
+    (verdict,) = judge_subject(findings, "fewshot")
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
@@ -260,7 +265,7 @@ def test_calibrate_is_skipped_where_a_gender_is_rare(encoder, tmp_path):
     classes = {f"c{i}": (20, 3) if i % 2 else (3, 20) for i in range(8)}
     findings = findings_of(encoder, data_of(classes), tmp_path)
     (stage,) = findings.of("fewshot")
-    assert list(Network.of(stage).runs) == ["none", "neutralize"]
+    assert stage.details["mitigations"] == ["none", "neutralize"]
     (skip,) = stage.skipped
     assert skip["metric"] == "calibrate"
     assert "c0" in skip["reason"]
@@ -270,8 +275,8 @@ def test_a_result_is_read_back_as_it_was(found):
     folder, findings, _ = found
     (path,) = (folder / "stages").glob("*.json")
     saved = json.loads(Path(path).read_text())
-    again = Network.of(StageResult.from_dict(saved["stage"]))
-    assert again == Network.of(findings.of("fewshot")[0])
+    again = StageResult.from_dict(saved["stage"])
+    assert again.measurements == findings.of("fewshot")[0].measurements
 
 
 def test_errors_of_data_are_input_errors():
@@ -294,7 +299,7 @@ def test_verdicts_on_worlds_without_and_with_bias(encoder, tmp_path):
                     size,
                     seed,
                 ),
-                "classifier",
+                "fewshot",
             )[0].level
             for seed in range(worlds)
         ]

@@ -18,8 +18,8 @@ from evenhand.fewshot.data import Dataset
 from evenhand.instruments import LANGUAGE, all_declarations, instruments
 from evenhand.lexicon import weat_queries
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.language import coverage_section
-from evenhand.report.verdicts import explain, judge_subject
+from evenhand.report.stages import coverage_section
+from evenhand.report.verdicts import SUBJECTS, explain, judge_subject
 from evenhand.simulate.encoders import SimulatedEncoder
 from small_sentence_encoder import save_encoder
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 def save_causal(folder):
     """A small random causal model that knows the words of the built-in material."""
-    mini = eh.masked.load("mini").tokenizer
+    mini = eh.models.load("mini").tokenizer
     words = {"<s>": 0, "<unk>": 1}
     for word in sorted(w for w in mini.get_vocab() if w.isalpha()):
         words.setdefault(word, len(words))
@@ -66,12 +66,12 @@ def test_an_audit_of_each_kind(tmp_path, save, kind):
     assert {"gender", "race", "age"} <= {verdict.topic for verdict in result.verdicts}
     assert {verdict.subject for verdict in result.verdicts} == {kind}
     page = result.report.read_text()
-    assert f"The {LANGUAGE[kind]}" in page
-    assert "The masked language model" not in page
+    assert f"<h2>{SUBJECTS[kind]}<" in page
+    assert f"<h2>{SUBJECTS['masked']}<" not in page
     for about in all_declarations(LANGUAGE):
         assert about.label in page
     assert "does not fit this kind" in page
-    assert ("the same one that names any of the professions" in page) == (kind == "causal")
+    assert ("that of the sentence with any of the professions" in page) == (kind == "causal")
     saved = json.loads((tmp_path / "out/results.json").read_text())
     assert saved["subjects"].keys() == {kind}
     assert saved["settings"]["parts"] == [kind]
@@ -103,9 +103,8 @@ def findings_of(measurements, subject="encoder", skipped=()):
 
 def levels(bias, seed=0):
     measured = [
-        m
+        eh.models.Seat()(SimulatedEncoder(query, bias=bias, seed=seed), query)
         for query in weat_queries()
-        for m in eh.language.seat(SimulatedEncoder(query, bias=bias, seed=seed), query)
     ]
     return {v.topic: v.level for v in judge_subject(findings_of(measured), "encoder")}
 
@@ -124,7 +123,7 @@ def test_verdicts_by_topic():
 
 
 def test_harmless_associations_do_not_decide():
-    [flowers] = eh.language.seat(SimulatedEncoder(weat_queries()[0], bias=1.0), weat_queries()[0])
+    flowers = eh.models.Seat()(SimulatedEncoder(weat_queries()[0], bias=1.0), weat_queries()[0])
     [verdict] = judge_subject(findings_of([flowers]), "encoder")
     assert (verdict.topic, verdict.level) == ("gender", "not measured")
 
@@ -134,7 +133,7 @@ def test_the_rules_are_written_down():
         rules = explain(kind)
         assert rules[0].startswith("Strong evidence: at least two tests")
         assert "SEAT" in rules[0]
-    assert not any("SEAT" in rule for rule in explain("model"))
+    assert not any("SEAT" in rule for rule in explain("masked"))
 
 
 def test_the_page_says_what_was_not_measured_and_why():
@@ -145,7 +144,7 @@ def test_the_page_says_what_was_not_measured_and_why():
     assert rows["GEST"] == ["yes", "yes", "–", "does not fit this kind"]
     [_, table] = coverage_section(findings_of((), "causal")).blocks
     rows = {row[0].text: row[-1].text for row in table.rows}
-    assert rows["GEST"].startswith("needs a file: evenhand model measure MODEL --metric gest")
+    assert rows["GEST"].startswith("needs a file: evenhand measure gest MODEL")
 
 
 def test_data_with_a_causal_model_say_that_few_shot_does_not_fit(tmp_path):
@@ -194,7 +193,7 @@ def test_two_audits_of_encoders_are_compared(tmp_path):
 
 def test_a_measurement_without_a_topic_counts_as_gender():
     query = weat_queries()[6]
-    [m] = eh.language.seat(SimulatedEncoder(query, bias=1.0), query)
+    m = eh.models.Seat()(SimulatedEncoder(query, bias=1.0), query)
     plain = replace(m, details={**m.details, "topic": ""})
     [verdict] = judge_subject(findings_of([plain]), "encoder")
     assert verdict.topic == "gender"

@@ -13,8 +13,8 @@ from evenhand.audit import main, mitigation
 from evenhand.audit.stages import Options, Silent, Texts, run_stage
 from evenhand.fewshot.data import Dataset, simulated
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.metrics.pronouns import BUILT_IN, FROM_DATA
-from evenhand.masked.sentences import first_sentences
+from evenhand.models.metrics.pronouns import BUILT_IN, FROM_DATA
+from evenhand.models.sentences import first_sentences
 from evenhand.report.verdicts import explain, judge_subject
 from masked_worlds import World, audited_model
 
@@ -38,9 +38,9 @@ def test_the_score_is_the_planted_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_planted_stereotype_is_strong_evidence(tmp_path, monkeypatch, seed):
     world = World(bias=1.0, slope=1.0, embedded=1.0, seed=seed)
-    [verdict] = judge_subject(audited_model(world, PLAIN, tmp_path, monkeypatch), "model")
+    [verdict] = judge_subject(audited_model(world, PLAIN, tmp_path, monkeypatch), "masked")
     assert verdict.level == "strong evidence"
-    assert verdict.subject == "model"
+    assert verdict.subject == "masked"
     assert "the model expects a man" in verdict.sentence
     assert len(verdict.confirmed_by) == 3
     assert [number.ideal for number in verdict.numbers] == [0.5, 0, 0, 0, 0]
@@ -56,16 +56,16 @@ def test_a_planted_stereotype_is_strong_evidence(tmp_path, monkeypatch, seed):
     ],
 )
 def test_one_kind_of_bias_alone_is_some_evidence(tmp_path, monkeypatch, dials, says):
-    [verdict] = judge_subject(audited_model(World(**dials), PLAIN, tmp_path, monkeypatch), "model")
+    [verdict] = judge_subject(audited_model(World(**dials), PLAIN, tmp_path, monkeypatch), "masked")
     assert verdict.level == "some evidence"
     assert says in verdict.sentence
 
 
 def test_a_clean_model_is_not_called_biased(tmp_path, monkeypatch):
-    [verdict] = judge_subject(audited_model(World(), PLAIN, tmp_path, monkeypatch), "model")
+    [verdict] = judge_subject(audited_model(World(), PLAIN, tmp_path, monkeypatch), "masked")
     assert verdict.level == "undecided"
     assert "intervals rule out" in verdict.sentence
-    assert any(verdict.cannot_mean in rule for rule in explain("model"))
+    assert any(verdict.cannot_mean in rule for rule in explain("masked"))
 
 
 @pytest.mark.slow
@@ -73,13 +73,13 @@ def test_clean_models_raise_no_alarm_beyond_the_level(tmp_path, monkeypatch):
     levels = Counter()
     for seed in range(10, 22):
         findings = audited_model(World(seed=seed), PLAIN, tmp_path / str(seed), monkeypatch)
-        levels[judge_subject(findings, "model")[0].level] += 1
+        levels[judge_subject(findings, "masked")[0].level] += 1
     assert levels["none found"] + levels["undecided"] >= 11
     assert not levels["strong evidence"]
 
 
 def test_every_deciding_test_is_corrected_for_the_others(tmp_path, monkeypatch):
-    [verdict] = judge_subject(audited_model(World(seed=4), PLAIN, tmp_path, monkeypatch), "model")
+    [verdict] = judge_subject(audited_model(World(seed=4), PLAIN, tmp_path, monkeypatch), "masked")
     assert len(verdict.tests) == 5
     ordered = sorted(verdict.tests, key=lambda test: test.p_value)
     assert ordered[0].p == pytest.approx(min(1, 5 * ordered[0].p_value))
@@ -231,12 +231,12 @@ def test_fine_tuning_is_measured_before_and_after_and_not_done_twice(tmp_path, m
 
 
 def test_scores_of_mini_are_those_of_the_command(tmp_path):
-    from evenhand.masked.metrics.pronouns import pronouns
+    from evenhand.models.metrics.pronouns import Pronouns
 
     options = Options(quick=True, work=tmp_path / "work")
     stage = main.model_stages("mini", Texts(PLAIN, options), options)[0]
     result, _ = run_stage(stage, tmp_path, "key", Silent())
-    expected = pronouns(main.loaded("mini"))
+    expected = Pronouns()(main.loaded("mini"))
     [m] = result.measurements
     assert m.value == pytest.approx(expected.value)
     assert m.p_value == pytest.approx(expected.p_value)

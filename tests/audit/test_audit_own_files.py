@@ -16,14 +16,14 @@ from evenhand.audit.inputs import gather
 from evenhand.cli import run
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.lexicon import topic
-from evenhand.masked import load
-from evenhand.masked.model import quiet
+from evenhand.models import load
+from evenhand.models.sources import quiet
 from evenhand.vectors import nulls
 from evenhand.vectors.store import Vectors
 from small_encoder import save_small
 
 spec = importlib.util.spec_from_file_location(
-    "small_models", Path(__file__).parents[1] / "masked" / "small_models.py"
+    "small_models", Path(__file__).parents[1] / "models" / "small_models.py"
 )
 small_models = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(small_models)
@@ -104,7 +104,7 @@ def test_models_of_every_family_are_taken(tmp_path, family):
     network.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     found = gather(None, tmp_path, None)
-    assert found.subjects["model"]["layers"] == 3
+    assert found.subjects["masked"]["layers"] == 3
     assert found.parts == ("masked",)
 
 
@@ -128,15 +128,15 @@ def test_data_of_every_format_are_the_same(tmp_path, name, model):
     found = gather(None, model, tmp_path / name, skip=("masked",), columns=columns)
     (tmp_path / "plain.csv").write_text(TEXT)
     plain = gather(None, model, tmp_path / "plain.csv", skip=("masked",))
-    assert found.subjects["data"]["digest"] == plain.subjects["data"]["digest"]
-    assert found.subjects["data"]["texts"] == len(ROWS)
+    assert found.subjects["corpus"]["digest"] == plain.subjects["corpus"]["digest"]
+    assert found.subjects["corpus"]["texts"] == len(ROWS)
 
 
 def test_what_the_parts_do_not_need_is_not_read(here, words):
     Path("bad.vec").write_text("no vectors\nat all\n")
     given = gather("bad.vec", None, "my.csv", skip=("vectors", "posterior", "fewshot"))
-    assert (given.vectors, given.parts, list(given.subjects)) == (None, ("text",), ["data"])
-    given = gather("my.vec", None, "my.csv", skip=("text", "fewshot"))
+    assert (given.vectors, given.parts, list(given.subjects)) == (None, ("corpus",), ["corpus"])
+    given = gather("my.vec", None, "my.csv", skip=("corpus", "fewshot"))
     assert (given.data, list(given.subjects)) == (None, ["vectors"])
 
 
@@ -166,7 +166,7 @@ def test_what_the_parts_do_not_need_is_not_read(here, words):
     ],
 )
 def test_a_wrong_name_is_an_error_at_once(here, capsys, monkeypatch, arguments, message):
-    monkeypatch.setattr("evenhand.masked.model.load", lambda *_: pytest.fail("a model was read"))
+    monkeypatch.setattr("evenhand.models.masked.load", lambda *_: pytest.fail("a model was read"))
     monkeypatch.setattr("evenhand.vectors.store.load", lambda *_: pytest.fail("vectors were read"))
     monkeypatch.setattr("evenhand.fewshot.data.read", lambda *_: pytest.fail("data were read"))
     assert message in refused(capsys, *arguments)
@@ -330,6 +330,10 @@ def test_all_three_of_ones_own(tmp_path, monkeypatch, capsys, words, model):
     small = ["--quick", "--topic", "gender", "--skip", "posterior", "--json", "--workers", "1"]
     assert run(["audit", *given, *small]) == 0
     message = json.loads(capsys.readouterr().out)
-    assert {verdict["subject"] for verdict in message["verdicts"]} >= {"data", "vectors", "model"}
+    assert {verdict["subject"] for verdict in message["verdicts"]} >= {
+        "corpus",
+        "vectors",
+        "masked",
+    }
     assert message["failed"] == {}
     assert "my.vec" in Path(message["report"]).read_text()

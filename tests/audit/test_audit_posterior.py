@@ -244,8 +244,8 @@ def test_the_draws_of_an_audit_can_be_trusted_on_glove(
 def test_without_the_tests_that_decide_a_card_says_that_there_is_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.report.posterior.ESS", 20)  # there are few draws here
-    monkeypatch.setattr("evenhand.report.posterior.RHAT", 1.5)
+    monkeypatch.setattr("evenhand.report.verdicts.ESS", 20)  # there are few draws here
+    monkeypatch.setattr("evenhand.report.verdicts.RHAT", 1.5)
     monkeypatch.setattr(main, "write_report", lambda place, *_: [place])
     w = small()
     v = Vectors.from_arrays(w.words, w.matrix)

@@ -25,7 +25,7 @@ def biased(tmp_path_factory):
 def fair(tmp_path_factory):
     """Without figures, which take longest."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks.Prose, "figure", lambda *_, **__: blocks.Text("No figure."))
+        patch.setattr(blocks.Figure, "of", lambda *_, **__: blocks.Text("No figure."))
         out = tmp_path_factory.mktemp("audits") / "fair"
         return eh.audit(predictions=predictions(0.0, seed=2), out=out)
 
@@ -44,10 +44,11 @@ def test_a_large_gap_is_strong_evidence_and_none_is_not_found(biased, fair):
 def test_the_page_shows_classes_and_what_was_not_measured(biased):
     text = biased.report.read_text()
     assert "Your classifier" in text
-    assert "pooled over classes" in text
     assert "class 3" in text
     assert "expected items and versions of texts" in text
-    assert (biased.out / "figures" / "predictions-tpr-gap-gender-man-woman.svg").exists()
+    assert (
+        biased.out / "figures" / "predictions-tpr-gap-true-positive-gap-gender-man-woman-class.svg"
+    ).exists()
     saved = json.loads((biased.out / "results.json").read_text())
     assert saved["subjects"]["predictions"]["texts"] == 900
 

@@ -75,16 +75,16 @@ def test_what_cannot_be_compared_is_skipped_with_the_reason(tmp_path, labels, ge
     findings = audited_data(data, tmp_path)
     assert findings.details("odds") is None
     assert reason in findings.of("odds")[0].skipped[0]["reason"]
-    [verdict] = judge_subject(findings, "data")
+    [verdict] = judge_subject(findings, "corpus")
     assert verdict.level == "not measured"
     assert reason in verdict.sentence
 
 
 def test_planted_leanings_are_found_and_named(tmp_path):
     findings = audited_data(drawn(5, (0.05, 0.95, 0.5, 0.5, 0.5, 0.5)), tmp_path)
-    [verdict] = judge_subject(findings, "data")
+    [verdict] = judge_subject(findings, "corpus")
     assert verdict.level == "strong evidence"
-    assert verdict.subject == "data"
+    assert verdict.subject == "corpus"
     assert verdict.name == "drawn 5"
     assert "'baker'" in verdict.sentence
     assert "'mason'" in verdict.sentence
@@ -106,7 +106,7 @@ def test_a_leaning_of_middling_clarity_is_some_evidence(tmp_path):
     findings = audited_data(data, tmp_path)
     least = min(m.p for m in findings.measured("odds"))
     assert 0.01 < least < 0.05
-    [verdict] = judge_subject(findings, "data")
+    [verdict] = judge_subject(findings, "corpus")
     assert verdict.level == "some evidence"
 
 
@@ -120,11 +120,11 @@ def test_even_data_raise_no_alarm_beyond_the_level(tmp_path):
 
 
 def test_none_found_says_what_it_cannot_mean(tmp_path):
-    [verdict] = judge_subject(audited_data(drawn(0), tmp_path), "data")
+    [verdict] = judge_subject(audited_data(drawn(0), tmp_path), "corpus")
     assert verdict.level == "undecided"
     assert "rule out an odds ratio beyond" in verdict.sentence
     assert verdict.cannot_mean
-    assert any(verdict.cannot_mean in rule for rule in explain("data"))
+    assert any(verdict.cannot_mean in rule for rule in explain("corpus"))
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_none_found_says_what_it_cannot_mean(tmp_path):
 )
 def test_simulated_biographies_are_judged_by_their_shares(tmp_path, dials, level):
     data = read(f"simulated:per_class=40,{dials}")
-    [verdict] = judge_subject(audited_data(data, tmp_path), "data")
+    [verdict] = judge_subject(audited_data(data, tmp_path), "corpus")
     assert verdict.level == level
 
 
 def test_nothing_audited_is_not_judged(tmp_path):
     findings = audited_data(drawn(1), tmp_path)
     object.__setattr__(findings, "stages", ())
-    assert judge_subject(findings, "data") == []
+    assert judge_subject(findings, "corpus") == []
 
 
 def test_the_filter_finds_planted_sentences_and_their_class(tmp_path):

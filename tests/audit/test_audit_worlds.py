@@ -18,8 +18,8 @@ from scipy.stats import binom
 from evenhand.audit import audit, main
 from evenhand.fewshot import Dataset
 from evenhand.lexicon.phrases import phrases
-from evenhand.lexicon.professions import professions
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+from evenhand.lexicon.templates import professions
 from evenhand.simulate import world
 from evenhand.simulate.biographies import biographies
 from evenhand.vectors import nulls
@@ -84,7 +84,7 @@ def data_level(folder, seed, shares):
         write = csv.writer(file)
         write.writerow(["text", "label", "gender"])
         write.writerows(zip(made.texts, made.occupations, made.genders, strict=True))
-    return judged("data", folder / str(seed), data=path, skip=["fewshot"]).level
+    return judged("corpus", folder / str(seed), data=path, skip=["fewshot"]).level
 
 
 def test_data_with_planted_leanings(tmp_path):
@@ -180,8 +180,8 @@ def word_vectors(tokenizer, rng, slope):
 
 def masked_level(folder, seed, **dials):
     model = masked_model(folder / f"model-{seed}", seed, **dials)
-    skip = ["text", "fewshot"]
-    return judged("model", folder / str(seed), model=model, data=PLAIN, skip=skip).level
+    skip = ["corpus", "fewshot"]
+    return judged("masked", folder / str(seed), model=model, data=PLAIN, skip=skip).level
 
 
 @pytest.mark.slow
@@ -207,8 +207,8 @@ def encoder(tmp_path_factory):
 
 def fewshot_level(encoder, folder, seed, leak):
     data = f"simulated:per_class=40,leak={leak},seed={seed}"
-    out, skip = folder / f"{leak}-{seed}", ["text", "masked"]
-    return judged("classifier", out, model=encoder, data=data, skip=skip, seed=seed).level
+    out, skip = folder / f"{leak}-{seed}", ["corpus", "masked"]
+    return judged("fewshot", out, model=encoder, data=data, skip=skip, seed=seed).level
 
 
 @pytest.mark.slow

@@ -155,10 +155,10 @@ def test_audit(private, monkeypatch, capsys):
     assert_public(out, private)
     subjects = json.loads((out / "run.json").read_text())["subjects"]
     assert {kind: about["source"] for kind, about in subjects.items()} == {
-        "data": "my.csv", "vectors": "my.vec", "model": "my-bert",
+        "corpus": "my.csv", "vectors": "my.vec", "masked": "my-bert",
     }  # fmt: skip
-    assert len(subjects["data"]["sha256"]) == len(subjects["vectors"]["sha256"]) == 64
-    assert subjects["model"]["fingerprint"]
+    assert len(subjects["corpus"]["sha256"]) == len(subjects["vectors"]["sha256"]) == 64
+    assert subjects["masked"]["fingerprint"]
 
 
 def test_a_part_that_fails(private, monkeypatch, capsys):
@@ -180,10 +180,10 @@ def test_vectors_and_posterior(private, monkeypatch, capsys):
     shell = partial(call, monkeypatch, capsys)
     v, table, out = private / "my.vec", private / "gender.csv", private / "out"
     outputs = [
-        shell("vectors", "info", v, "--json"),
-        shell("vectors", "measure", v, "--topic", "gender", "--metric", "weat", "--json"),
-        shell("vectors", "distances", v, "--topic", "gender", "-o", table),
-        shell("posterior", "fit", table, "--draws", "400", "-o", out, "--json"),
+        shell("info", v, "--json"),
+        shell("measure", v, "--topic", "gender", "--metric", "weat", "--json"),
+        shell("lab", "vectors", "distances", v, "--topic", "gender", "-o", table),
+        shell("lab", "posterior", "fit", table, "--draws", "400", "-o", out, "--json"),
     ]
     assert_public(out, private, outputs[0], outputs[1], outputs[3])
     assert json.loads(outputs[0])["source"] == "my.vec"
@@ -210,30 +210,29 @@ def test_fewshot(private, monkeypatch, capsys):
         "--workers",
         1,
     )
-    first = shell("fewshot", "run", *options, "--out", private / "a" / "run", "--json")
-    shell("fewshot", "run", *options, "--out", private / "b" / "run")
-    both = shell("fewshot", "bias", private / "a" / "run", private / "b" / "run", "--json")
+    first = shell("lab", "fewshot", "run", *options, "--out", private / "a" / "run", "--json")
+    shell("lab", "fewshot", "run", *options, "--out", private / "b" / "run")
+    both = shell("lab", "fewshot", "bias", private / "a" / "run", private / "b" / "run", "--json")
     assert_public(private / "a", private, first, both)
     record = json.loads((private / "a" / "run" / "run.json").read_text())
     assert record["encoder"]["source"] == "my-bert"
-    assert record["arguments"][:4] == ["fewshot", "run", "--data", "my.csv"]
+    assert record["arguments"][:5] == ["lab", "fewshot", "run", "--data", "my.csv"]
 
 
 def test_masked(private, monkeypatch, capsys):
     shell = partial(call, monkeypatch, capsys)
     model, out = private / "my-bert", private / "out"
     scored = shell(
-        "masked",
-        "score",
-        private / "masked.txt",
-        "--model",
+        "measure",
+        "pronouns",
         model,
+        "--data",
+        private / "masked.txt",
         "--json",
-        "-o",
+        "--items",
         private / "s.csv",
     )
     tuned = shell(
-        "masked",
         "finetune",
         private / "text.txt",
         "--model",
@@ -266,7 +265,7 @@ def test_generated_sentences(private, monkeypatch, capsys):
     )
     out = private / "generated.jsonl"
     shell = partial(call, monkeypatch, capsys)
-    shell("masked", "generate", private / "seeds.txt", "--max-edits", 1, "--tried", 12, "-o", out)
+    shell("lab", "generate", private / "seeds.txt", "--max-edits", 1, "--tried", 12, "-o", out)
     assert_public(out, private)
 
 
@@ -283,8 +282,10 @@ def test_grid(private, monkeypatch, capsys):
     }
     (private / "grid.yaml").write_text(yaml.safe_dump(content))
     out = private / "grid"
-    shown = shell("grid", "run", private / "grid.yaml", "--out", out, "--workers", 1, "--json")
-    report = shell("grid", "report", out, "--json")
+    shown = shell(
+        "lab", "grid", "run", private / "grid.yaml", "--out", out, "--workers", 1, "--json"
+    )
+    report = shell("lab", "grid", "report", out, "--json")
     assert shown
     assert_public(out, private, report)
     assert "b/my.vec" in report

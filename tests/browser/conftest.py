@@ -13,7 +13,6 @@ import pytest
 from devtools import Browser, Page
 
 from evenhand.audit import audit
-from evenhand.files import save_json
 from evenhand.report.findings import read_findings
 from evenhand.report.page import write_report
 from evenhand.report.verdicts import Number, Verdict, VerdictTest
@@ -62,7 +61,7 @@ WORK = VerdictTest(
 )
 MORE = (
     Verdict(
-        subject="data",
+        subject="corpus",
         name="letters",
         topic="gender",
         level="some evidence",
@@ -72,7 +71,7 @@ MORE = (
         cannot_mean="Of the data.",
     ),
     Verdict(
-        subject="model",
+        subject="masked",
         name="tiny",
         topic="gender",
         level="none found",
@@ -81,7 +80,7 @@ MORE = (
         cannot_mean="Not that there is no bias.",
     ),
     Verdict(
-        subject="classifier",
+        subject="fewshot",
         name="network",
         topic="gender",
         level="not measured",
@@ -102,5 +101,5 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         audit(v, topics=[w.topic], out=out, quick=True, skip=["posterior"])
     findings = read_findings(out)
     shown = replace(findings, verdicts=(*findings.verdicts, *MORE))
-    save_json(out / "results.json", shown.to_dict())
+    shown.save(out)
     return write_report(out)[0]

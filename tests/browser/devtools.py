@@ -36,6 +36,7 @@ KEYS = {
     "Home": (36, ""),
     "ArrowRight": (39, ""),
     "ArrowLeft": (37, ""),
+    "ArrowDown": (40, ""),
 }
 PATIENCE = 60.0
 

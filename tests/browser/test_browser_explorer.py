@@ -25,6 +25,7 @@ TABS = {
     "neighbours": "tab=words&view=neighbours",
     "run": "tab=run",
     "predictions": 'tab=run&table=predictions&where={"error":"yes"}',
+    "written": "tab=written&item=judge",
 }
 RESULT = {
     "sentence": "#versions-table td",
@@ -33,6 +34,7 @@ RESULT = {
     "neighbours": "#neighbours-result td",
     "run": "#table-result td",
     "predictions": "#table-result td",
+    "written": "#written-result li",
 }
 
 
@@ -173,3 +175,19 @@ def test_what_is_wrong_is_said_in_its_place(show: Open, address: str) -> None:
     page = show(f"{address}#token={TOKEN}&tab=words&view=neighbours&near=nursse")
     said = wait(page, "document.querySelector('#neighbours-result .problem')?.textContent")
     assert "did you mean" in said
+
+
+def test_answers_are_shown_as_text_by_item_and_outcome(show: Open, address: str) -> None:
+    page = show(f"{address}#token={TOKEN}&{TABS['written']}")
+    shown(page, "written")
+    assert page.run("document.querySelector('#written-result h2').textContent") == "judge"
+    texts = page.run("document.getElementById('written-result').textContent")
+    assert "<img src=x onerror=window.pwned=1></script><script>" in texts
+    assert page.run("[window.pwned, document.querySelectorAll('#written img').length]") == [None, 0]
+    page.run("document.getElementById('outcome').focus()")
+    page.press("ArrowDown", "ArrowDown")  # all, answered, refused
+    wait(page, "document.querySelector('#written-result h2')?.textContent === 'nurse'")
+    assert "outcome=refused" in page.run("location.hash")
+    outcomes = "Array.from(document.querySelectorAll('.texts .outcome strong'), e => e.textContent)"
+    assert set(page.run(outcomes)) == {"refused"}
+    assert page.complaints() == []

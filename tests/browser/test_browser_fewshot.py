@@ -21,7 +21,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tab", ["start", "classes", "training", "setup"])
+@pytest.mark.parametrize("tab", ["start", "training", "setup"])
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (360, True)])
 def test_axe_finds_no_serious_problem(
     show: Open, axe: str, page: Path, tab: str, width: int, dark: bool

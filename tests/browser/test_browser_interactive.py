@@ -13,9 +13,9 @@ import pytest
 from devtools import Browser, Page, wait
 
 from evenhand.judging import Outcome, lean
-from evenhand.language.asking import WORDS, Answer, ask, pronoun_probabilities
-from evenhand.masked.model import Model
-from evenhand.masked.scoring import encode
+from evenhand.models.asking import WORDS, Answer, ask, pronoun_probabilities
+from evenhand.models.masked import MaskedModel
+from evenhand.models.masked_scoring import encode
 from evenhand.report.findings import read_findings
 from evenhand.report.page import render
 from interactive_world import rounded, sentences
@@ -48,7 +48,7 @@ def opened(browser: Browser, embedding: Path) -> Iterator[Page]:
     page.close()
 
 
-def compare(page: Page, mini: Model, facts: dict[str, Any], texts: list[str]) -> None:
+def compare(page: Page, mini: MaskedModel, facts: dict[str, Any], texts: list[str]) -> None:
     """The probabilities of all pronouns in the browser, those of Python, and of rounded weights."""
     answers: list[dict[str, float]] = []
     for start in range(0, len(texts), 50):  # the browser is asked again before it seems to be lost
@@ -61,7 +61,7 @@ def compare(page: Page, mini: Model, facts: dict[str, Any], texts: list[str]) ->
 
 
 def test_probabilities_are_those_of_python(
-    opened: Page, mini: Model, facts: dict[str, Any]
+    opened: Page, mini: MaskedModel, facts: dict[str, Any]
 ) -> None:
     texts = sentences(2)[::5]
     assert len(texts) > 120
@@ -91,14 +91,14 @@ TRICKY = [
 ]
 
 
-def test_texts_are_tokenized_as_in_python(opened: Page, mini: Model) -> None:
+def test_texts_are_tokenized_as_in_python(opened: Page, mini: MaskedModel) -> None:
     texts = [*TRICKY, *sentences(1000)]
     expected = [coded.ids[1:-1] for coded in encode(mini, texts)]
     found = opened.run(f"{json.dumps(texts)}.map(interactive.tokenize)")
     assert dict(zip(texts, found, strict=True)) == dict(zip(texts, expected, strict=True))
 
 
-def test_every_character_is_tokenized_as_in_python(opened: Page, mini: Model) -> None:
+def test_every_character_is_tokenized_as_in_python(opened: Page, mini: MaskedModel) -> None:
     # those of Unicode 3.2 whose category stayed: the two have tables of different versions
     letters = [
         letter
@@ -131,7 +131,9 @@ def test_what_cannot_be_answered_is_said(opened: Page, text: str, problem: str) 
     assert said.startswith(problem)
 
 
-def test_the_longest_sentence_is_answered(opened: Page, mini: Model, facts: dict[str, Any]) -> None:
+def test_the_longest_sentence_is_answered(
+    opened: Page, mini: MaskedModel, facts: dict[str, Any]
+) -> None:
     compare(opened, mini, facts, ["[MASK] is " + "very " * 250 + "late"])
 
 

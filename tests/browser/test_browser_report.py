@@ -28,7 +28,8 @@ TIP = (
     "(() => { const t = document.getElementById('tip'); return t.hidden ? null : t.innerText; })()"
 )
 FOCUS = "document.activeElement"
-MARK = "document.querySelector('#figure-forest-simulated svg:not(.narrow) .tip[role=img]')"
+FOREST = "figure-vectors-measures-simulated-forest"
+MARK = f"document.querySelector('#{FOREST} svg:not(.narrow) .tip[role=img]')"
 SHOWN = "document.querySelector('main > .on').id"
 
 
@@ -227,9 +228,12 @@ def test_tabs_show_one_section_and_are_reached_by_keyboard(show: Open) -> None:
     ("at", "becomes"),
     [
         ("vectors", "#vectors"),
-        ("topic-simulated", "#vectors/topic-simulated"),
-        ("vectors/topic-simulated", "#vectors/topic-simulated"),
-        ("figure-distances-simulated", "#vectors/figure-distances-simulated"),
+        ("vectors-measures-simulated", "#vectors/vectors-measures-simulated"),
+        ("vectors/vectors-measures-simulated", "#vectors/vectors-measures-simulated"),
+        (
+            "figure-vectors-measures-simulated-distances",
+            "#vectors/figure-vectors-measures-simulated-distances",
+        ),
         ("term-ideal", "#glossary/term-ideal"),
     ],
 )
@@ -251,13 +255,13 @@ def test_a_link_to_nowhere_changes_nothing(show: Open) -> None:
 def test_going_back_returns_to_the_tab(show: Open) -> None:
     page = show()
     page.click("document.querySelector('a[role=tab][href=\"#vectors\"]')")
-    page.click("document.querySelector('a[href=\"#mitigation\"]')")
+    page.click("document.querySelector('a[href=\"#vectors-mitigation\"]')")
     page.run("new Promise(done => setTimeout(done, 50))")
-    assert page.run("location.hash") == "#vectors/mitigation"
+    assert page.run("location.hash") == "#vectors/vectors-mitigation"
     page.click("document.querySelector('a[role=tab][href=\"#appendix\"]')")
     assert page.run(SHOWN) == "appendix"
     page.run("new Promise(done => { addEventListener('hashchange', done); history.back(); })")
-    assert page.run("location.hash") == "#vectors/mitigation"
+    assert page.run("location.hash") == "#vectors/vectors-mitigation"
     assert page.run(SHOWN) == "vectors"
 
 
@@ -316,16 +320,16 @@ def test_the_csv_of_a_filtered_table_has_the_rows_shown(show_words: Page) -> Non
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_a_chart_is_saved_as_svg_and_png(show: Open, width: int) -> None:
-    page = show(width=width, at="figure-forest-simulated")
-    buttons = "document.querySelectorAll('#figure-forest-simulated .tools button')"
+    page = show(width=width, at="figure-vectors-measures-simulated-forest")
+    buttons = "document.querySelectorAll('#figure-vectors-measures-simulated-forest .tools button')"
     name, svg = saved(page, f"{buttons}[0]")
-    assert name == "forest-simulated.svg"
+    assert name == "vectors-measures-simulated-forest.svg"
     tree = ElementTree.fromstring(svg.encode("latin-1"))  # noqa: S314 (our own)
     assert tree.tag == "{http://www.w3.org/2000/svg}svg"
     size = [float(part) for part in tree.attrib["viewBox"].split()[2:]]
     assert (size[0] < 360) == (width == 360)
     name, png = saved(page, f"{buttons}[1]")
-    assert name == "forest-simulated.png"
+    assert name == "vectors-measures-simulated-forest.png"
     data = png.encode("latin-1")
     assert data.startswith(b"\x89PNG")
     drawn = struct.unpack(">II", data[16:24])
@@ -367,7 +371,7 @@ def test_without_a_script_the_page_is_plain_sections(
 
 
 def test_a_pointer_over_a_mark_shows_what_it_is(show: Open) -> None:
-    page = show(at="figure-forest-simulated")
+    page = show(at="figure-vectors-measures-simulated-forest")
     assert page.run(TIP) is None
     label = page.run(f"{MARK}.getAttribute('aria-label')")
     page.point(MARK)
@@ -379,7 +383,7 @@ def test_a_pointer_over_a_mark_shows_what_it_is(show: Open) -> None:
 
 
 def test_the_keyboard_walks_over_the_marks(show: Open) -> None:
-    page = show(at="topic-simulated")
+    page = show(at="vectors-measures-simulated")
     assert page.run(f"{MARK}.closest('svg').querySelectorAll('[tabindex=\"0\"]').length") == 1
     page.run(f"{MARK}.closest('section').querySelector('h4').setAttribute('tabindex', -1)")
     page.run(f"{MARK}.closest('section').querySelector('h4').focus()")
@@ -395,7 +399,7 @@ def test_the_keyboard_walks_over_the_marks(show: Open) -> None:
     page.press("ArrowLeft")
     assert page.run(label) == first
     page.press("End", "ArrowRight")
-    assert page.run(f"{FOCUS}.closest('figure').id") == "figure-forest-simulated"
+    assert page.run(f"{FOCUS}.closest('figure').id") == "figure-vectors-measures-simulated-forest"
     page.press("Escape")
     assert page.run(TIP) is None
     page.press("Tab")
@@ -479,7 +483,7 @@ def test_on_paper_long_tables_are_cut_and_say_so(show: Open) -> None:
         "Array.from({}.querySelectorAll('tbody tr')).filter("
         "row => getComputedStyle(row).display !== 'none').length"
     )
-    table = "document.querySelector('#topic-simulated table.words')"
+    table = "document.querySelector('#vectors-measures-simulated table.words')"
     every = page.run(f"{table}.tBodies[0].rows.length")
     assert every > 18
     assert page.run(rows.format(table)) == 15

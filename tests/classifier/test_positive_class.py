@@ -15,6 +15,7 @@ from evenhand.classifier.metrics.subgroup_auc import BnspAuc, BpsnAuc
 from evenhand.cli import run
 from evenhand.errors import UnknownNameError
 from evenhand.judging import BiasTest, judge
+from evenhand.report.verdicts import judge as judge_verdict
 
 COUNTS = {  # group, true, predicted
     ("a", 1, 1): 30,
@@ -71,7 +72,7 @@ def test_another_class_can_be_named():
     assert TprGap().measure(p)[0].value == pytest.approx(0.2)  # .8 and .6 of those who stay
     assert TprGap(positive="leave").measure(p)[0].value == pytest.approx(0.15)
     named = eh.measure(p, metrics="tpr-gap", options={"positive": "leave"})
-    assert named[0].value == pytest.approx(0.15)
+    assert named.value == pytest.approx(0.15)
     with pytest.raises(UnknownNameError, match="unknown class 'left'"):
         TprGap(positive="left").measure(p)
     assert TprGap(positive=1).measure(read_predictions(table(), group="group"))[0].value > 0
@@ -109,6 +110,22 @@ def test_without_a_positive_class_one_test_repeats_the_other():
     with_positive = read_predictions(table(), group="group")
     for cls in (TprGap, FprGap):
         assert cls.evidence(cls().measure(with_positive)[0])[0].repeats == ""
+
+
+def test_sentence_and_verdict_count_one_test_once(capsys, tmp_path):
+    """Without a positive class the true- and false-positive gap are one number: one finding."""
+    frame = pd.concat([table("stay", "leave")] * 8)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    assert run(["classifier", str(tmp_path / "p.csv"), "--group", "group", "--json"]) == 0
+    sentence = json.loads(capsys.readouterr().out)["sentence"]
+    assert sentence.startswith("Found in p.csv, group: a - b: ")
+    assert "of 2 tests" not in sentence
+    p = read_predictions(frame, group="group")
+    both = [*TprGap().measure(p), *FprGap().measure(p)]
+    assert [test.metric for test in judge_verdict("predictions", both).tests] == ["tpr-gap"]
+    named = read_predictions(frame, group="group", positive="leave")
+    both = [*TprGap().measure(named), *FprGap().measure(named)]
+    assert len(judge_verdict("predictions", both).tests) == 2
 
 
 def test_three_classes_do_not_repeat():

@@ -1,4 +1,4 @@
-"""`evenhand classifier` and `evenhand text counterfactuals`."""
+"""`evenhand classifier` and `evenhand rewrite counterfactuals`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_texts_go_out_answers_come_back(tmp_path, capsys):
         "r2,He has been a surgeon for ten years.,surgeon\nr3,It rained all day long here.,none\n"
     )
     pairs = tmp_path / "pairs.jsonl"
-    arguments = ["text", "counterfactuals", str(table), "--text", "bio", "--item", "id"]
+    arguments = ["rewrite", "counterfactuals", str(table), "--text", "bio", "--item", "id"]
     assert run([*arguments, "-o", str(pairs)]) == 0
     assert "3 original, 2 swapped, 2 words, 1 names, 2 neutral" in capsys.readouterr().out
     rows = pd.read_json(pairs, lines=True)
@@ -114,15 +114,15 @@ def test_wrong_texts_are_one_line(tmp_path, capsys):
     table.write_text("bio,version\nShe sang for many long years.,1\n")
     plain = tmp_path / "plain.csv"
     plain.write_text("bio\nShe sang for many long years.\n")
-    swaped = ["text", "counterfactuals", str(plain), "-o", str(tmp_path / "x.csv")]
+    swaped = ["rewrite", "counterfactuals", str(plain), "-o", str(tmp_path / "x.csv")]
     assert run([*swaped, "--versions", "swaped"]) == 2
     assert "did you mean 'swapped'" in capsys.readouterr().err
     for more, message in (
         (["-o", str(tmp_path / "x.txt")], "expected"),
-        ([], "-o: name the file"),
+        ([], "Missing option '-o' / '--out'"),
         (["-o", str(tmp_path / "x.jsonl")], "column 'version' is there already"),
         (["-o", str(tmp_path / "x.jsonl"), "--text", "boi"], "did you mean 'bio'"),
     ):
-        assert run(["text", "counterfactuals", str(table), *more]) == 2
+        assert run(["rewrite", "counterfactuals", str(table), *more]) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "x.jsonl").exists()

@@ -20,8 +20,8 @@ def complete(*words):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("mas",), ["masked"]),
-        (("list", ""), ["metrics", "models", "networks", "templates", "topics"]),
+        (("meas",), ["measure"]),
+        (("list", ""), ["metrics", "models", "networks", "prompts", "templates", "topics"]),
         (("list", "metrics", "wef"), ["wefat"]),
         (("audit", "--topic", "r"), ["race", "religion"]),
         (("audit", "--topic", "race,r"), ["race,religion"]),
@@ -29,18 +29,21 @@ def complete(*words):
         (("audit", "--model", "mi"), ["mini"]),
         (("audit", "--vectors", "gl"), ["glove"]),
         (("audit", "--device", "cu"), ["cuda", "cuda:0"]),
-        (("vectors", "info", "gl"), ["glove"]),
-        (("vectors", "measure", "glove", "--metric", "mac,rn"), ["mac,rnd", "mac,rnsb"]),
-        (("vectors", "measure", "glove", "--weat", "1"), ["1", "10"]),
-        (("model", "measure", "mini", "--metric", "crow"), ["crows"]),
+        (("info", "gl"), ["glove"]),
+        (("measure", "glove", "--metric", "mac,rn"), ["mac,rnd", "mac,rnsb"]),
+        (("measure", "glove", "--weat", "1"), ["1", "10"]),
+        (("measure", "mini", "--metric", "crow"), ["crows"]),
         (("classifier", "x.csv", "--metric", "tpr"), ["tpr-gap"]),
-        (("fewshot", "run", "--network", "induc"), ["induction"]),
-        (("fewshot", "run", "--mitigation", "neutralize+c"), ["neutralize+calibrate"]),
-        (("fewshot", "run", "--data", "sim"), ["simulated"]),
-        (("masked", "phrases", "--set", "mach"), ["machines"]),
-        (("text", "swap", "--kind", "pronoun,t"), ["pronoun,title"]),
-        (("text", "swap", "--ou"), ["--out"]),
-        (("posterior", "fit", "t.csv", "--family", "cross"), ["crossed-no-interaction", "crossed"]),
+        (("lab", "fewshot", "run", "--network", "induc"), ["induction"]),
+        (("lab", "fewshot", "run", "--mitigation", "neutralize+c"), ["neutralize+calibrate"]),
+        (("lab", "fewshot", "run", "--data", "sim"), ["simulated"]),
+        (("measure", "phrases", "mini", "--set", "mach"), ["machines"]),
+        (("rewrite", "swap", "--kind", "pronoun,t"), ["pronoun,title"]),
+        (("rewrite", "swap", "--ou"), ["--out"]),
+        (
+            ("lab", "posterior", "fit", "t.csv", "--family", "cross"),
+            ["crossed-no-interaction", "crossed"],
+        ),
         (("completion", "z"), ["zsh"]),
         (("no-such-command", "x"), []),
     ],
@@ -58,11 +61,12 @@ def test_files_by_their_endings(tmp_path, monkeypatch):
     (tmp_path / "more" / "age.toml").touch()
     assert complete("audit", "--topic", "m") == ["mine.toml", "more/"]
     assert complete("audit", "--topic", "gender,more/") == ["gender,more/age.toml"]
-    assert complete("vectors", "info", "m") == ["more/", "my.vec"]
-    assert complete("model", "info", "m") == ["mini", "model.gguf", "more/"]
-    assert complete("text", "odds", "") == ["more/", "table.csv"]
-    assert complete("text", "odds", ".h") == [".hidden.csv"]
-    assert complete("text", "odds", "nowhere/x") == []
+    assert complete("info", "m") == ["mini", "model.gguf", "more/", "my.vec"]
+    assert complete("measure", "we") == ["weat", "wefat"]
+    assert complete("measure", "weat", "--alt") == ["--alternative"]
+    assert complete("odds", "") == ["more/", "table.csv"]
+    assert complete("odds", ".h") == [".hidden.csv"]
+    assert complete("odds", "nowhere/x") == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -8,42 +8,43 @@ import json
 import re
 import sys
 
-import click
 import pandas as pd
 import pytest
 from cli_shell import output
 
 import evenhand.cli
-from evenhand.cli import command, run
+from evenhand.answers.examples import example_answers
+from evenhand.cli import run
 from evenhand.cli.tables import width
 from evenhand.simulate.predictions import biased_predictions
 
 slow = pytest.mark.slow
 MEASURING = {
+    "answers measure": "answers measure answers.jsonl --group gender --permutations 200",
     "classifier": "classifier pred.csv --group gender --permutations 200",
-    "masked context": "masked context",
-    "masked crows": "masked crows pairs.csv",
-    "masked measure": "masked measure mini --metric crows,sss --data pairs.csv",
-    "masked score": "masked score masked.txt",
-    "model measure": "model measure mini --metric crows --data pairs.csv --control negate",
-    "posterior describe": "posterior describe religion.csv other.csv",
-    "posterior compare": "posterior compare religion.csv other.csv --draws 160",
-    "posterior fit": "posterior fit religion.csv --draws 160",
-    "posterior plan": "posterior plan religion --simulations 10",
+    "compare": "compare results.json again.json",
+    "measure": "measure glove --topic religion --option null=20 --option permutations=200",
+    "measure context": "measure context mini",
+    "measure crows": "measure crows mini --data pairs.csv --control negate",
+    "measure crows,sss": "measure mini --metric crows,sss --data pairs.csv",
+    "measure pronouns": "measure pronouns mini --data masked.txt",
+    "measure professions": "measure professions mini --persons he/she",
+    "measure phrases": "measure phrases mini --set machines",
+    "lab posterior describe": "lab posterior describe religion.csv other.csv",
+    "lab posterior compare": "lab posterior compare religion.csv other.csv --draws 160",
+    "lab posterior fit": "lab posterior fit religion.csv --draws 160",
+    "plan": "plan religion --simulations 10",
     "scores": "scores scores.csv",
-    "text annotate read": "text annotate read ann.csv ben.csv",
-    "text odds": "text odds bios.csv --label job --gender sex",
-    "vectors analogies": "vectors analogies glove",
-    "vectors debias": "vectors debias glove --method hard",
-    "vectors distances": "vectors distances glove --topic gender",
-    "vectors measure": "vectors measure glove --topic religion --null 20 --permutations 200",
-    "vectors null": "vectors null glove --topic gender --metric rnd,direct_bias --null 20",
-    "vectors occupations": "vectors occupations glove",
-    "masked associate": "masked associate --persons he/she",
-    "masked phrases": "masked phrases --set machines",
-    "fewshot run": "fewshot run --ways 3 --shots 2 --queries 2 --episodes 8/4/12 --out run "
+    "lab annotate read": "lab annotate read ann.csv ben.csv",
+    "odds": "odds bios.csv --label job --gender sex",
+    "debias": "debias glove --method hard",
+    "lab vectors analogies": "lab vectors analogies glove",
+    "lab vectors distances": "lab vectors distances glove --topic gender",
+    "lab vectors null": "lab vectors null glove --topic gender --metric rnd,direct_bias --null 20",
+    "lab vectors occupations": "lab vectors occupations glove",
+    "lab fewshot run": "lab fewshot run --ways 3 --shots 2 --queries 2 --episodes 8/4/12 --out run "
     "--data simulated:per_class=12,leak=1",
-    "fewshot bias": "fewshot bias run",
+    "lab fewshot bias": "lab fewshot bias run",
 }
 """One command line for each command that measures."""
 OTHERS = {
@@ -52,28 +53,21 @@ OTHERS = {
     "cite": "cite",  # entries of metrics are BibTeX, which is not wrapped
     "doctor": "doctor",
     "gate": "gate policy.toml results.json",
+    "info": "info glove",
+    "info model": "info mini",
     "list metrics": "list metrics",
     "list models": "list models",
     "list networks": "list networks",
     "list templates": "list templates",
+    "list prompts": "list prompts",
     "list topics": "list topics",
-    "model info": "model info mini",
     "report": "report audit-out",
-    "vectors info": "vectors info glove",
-    "vectors pairs": "vectors pairs glove --limit 500",
+    "lab vectors pairs": "lab vectors pairs glove --limit 500",
 }
-WITHOUT_TABLES = {
-    *("completion", "grid run", "grid status", "masked finetune", "masked generate"),
-    *("text annotate sheet", "text anonymize", "text counterfactuals", "text filter"),
-    *("text neutralize", "text stereotype", "text substitute", "text swap", "text undo"),
-}
-"""Commands that write texts or files, or run for hours; their tables are those of the others."""
-TESTED_ELSEWHERE = {"explore", "grid report", "model debias"}
-"""A server; a grid, in its own tests; minutes of work for tables as those of `vectors debias`."""
 SLOW = {
-    *("masked associate", "masked phrases", "fewshot run", "fewshot bias"),
-    *("audit", "report", "posterior fit", "vectors debias", "model info", "vectors analogies"),
-    *("posterior plan", "posterior compare", "vectors pairs"),
+    *("measure professions", "measure phrases", "lab fewshot run", "lab fewshot bias"),
+    *("audit", "report", "lab posterior fit", "debias", "info model", "lab vectors analogies"),
+    *("plan", "lab posterior compare", "lab vectors pairs"),
 }
 STARTS = (
     *("^Found", "^Undecided", "^None found", "^Measured", "^No clear change"),
@@ -83,27 +77,14 @@ STARTS = (
 """What a closing sentence begins with, or says."""
 
 
-def leaves(tree, path=()):
-    """The names of all commands."""
-    context = click.Context(tree)
-    if not isinstance(tree, click.Group):
-        return [" ".join(path)]
-    names = tree.list_commands(context)
-    return [
-        leaf for name in names for leaf in leaves(tree.get_command(context, name), (*path, name))
-    ]
-
-
-def test_every_command_is_listed():
-    known = {*MEASURING, *OTHERS, *WITHOUT_TABLES, *TESTED_ELSEWHERE}
-    assert set(leaves(command)) <= known
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with what the commands read."""
     folder = tmp_path_factory.mktemp("tables")
     biased_predictions(200, gap=0.2, seed=1).to_csv(folder / "pred.csv", index=False)
+    own = example_answers()
+    answers = pd.DataFrame({"item": own.items, "gender": own.groups["gender"], "text": own.texts})
+    answers.to_json(folder / "answers.jsonl", orient="records", lines=True)
     (folder / "pairs.csv").write_text(
         ",sent_more,sent_less,stereo_antistereo,bias_type\n"
         "0,The nurse said that she was late.,The nurse said that he was late.,stereo,gender\n"
@@ -127,19 +108,19 @@ def place(tmp_path_factory):
     pd.DataFrame(scores).to_csv(folder / "scores.csv", index=False)
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        assert (
-            run(["vectors", "distances", "glove", "--topic", "religion", "-o", "religion.csv"]) == 0
-        )
-        assert run(["text", "filter", "plain.txt", "-o", "accepted.jsonl"]) == 0
+        line = "lab vectors distances glove --topic religion -o religion.csv"
+        assert run(line.split()) == 0
+        assert run(["filter", "plain.txt", "-o", "accepted.jsonl"]) == 0
         for name, verdict in (("ann.csv", "yes"), ("ben.csv", "no")):
-            assert run(["text", "annotate", "sheet", "accepted.jsonl", "-o", name]) == 0
+            assert run(["lab", "annotate", "sheet", "accepted.jsonl", "-o", name]) == 0
             pd.read_csv(name).assign(verdict=["yes", verdict]).to_csv(name, index=False)
         table = pd.read_csv("religion.csv")
         table["cosineDistance"] *= 0.95
         table["cosineSimilarity"] = 1 - table["cosineDistance"]
         table.to_csv("other.csv", index=False)
-        crows = ["masked", "crows", "pairs.csv", "-o", "results.json"]
+        crows = ["measure", "crows", "mini", "--data", "pairs.csv", "-o", "results.json"]
         assert run(crows) == 0
+        (folder / "again.json").write_bytes((folder / "results.json").read_bytes())
         (folder / "policy.toml").write_text(
             'title = "A policy"\n[[rules]]\nmetric = "crows"\nmin = 0.0\nmax = 1.0\n'
         )
@@ -171,7 +152,7 @@ def test_what_a_command_prints_fits_80_columns(name, line, place, monkeypatch, c
 
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "80")
-    if name == "fewshot bias" and not (place / "run").is_dir():
+    if name == "lab fewshot bias" and not (place / "run").is_dir():
         pytest.skip("needs the run of the test before it")
     if name == "report" and not (place / "audit-out").is_dir():
         pytest.skip("needs the audit of the test before it")
@@ -181,17 +162,19 @@ def test_what_a_command_prints_fits_80_columns(name, line, place, monkeypatch, c
         found = json.loads(output(capsys, *shlex.split(line), "--json"))
         assert found["sentence"] == found["answer"]["headline"]
     if name in MEASURING:
-        again = ("--restart",) if name == "fewshot run" else ()
+        again = ("--restart",) if name == "lab fewshot run" else ()
         sentence = json.loads(output(capsys, *shlex.split(line), *again, "--json"))["sentence"]
         assert re.search("|".join(STARTS), sentence), sentence
         assert sentence.endswith(".")
-        assert " ".join(text.split()).endswith(" ".join(sentence.split())), text
+        assert " ".join(text.split()).endswith(" ".join(sentence.replace("−", "-").split())), text
 
 
 def test_a_saved_table_has_the_rows_on_the_screen_with_all_digits(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
-    measure = ["vectors", "measure", "glove", "--topic", "gender", "--metric", "mac,weat"]
-    text = output(capsys, *measure, "--null", "20", "-o", "table.csv", "--items", "items.csv")
+    measure = ["measure", "glove", "--topic", "gender", "--metric", "mac,weat"]
+    text = output(
+        capsys, *measure, "--option", "null=20", "-o", "table.csv", "--items", "items.csv"
+    )
     table, items = pd.read_csv("table.csv"), pd.read_csv("items.csv")
     assert table["metric"].tolist() == ["mac", "weat"]
     assert "table" not in table.columns, "of one table the title is no column"
@@ -201,7 +184,9 @@ def test_a_saved_table_has_the_rows_on_the_screen_with_all_digits(place, monkeyp
     assert set(items["metric"]) == {"mac", "weat"}
     assert {"query", "word", "score"} <= set(items.columns)
     assert text.splitlines()[-3].startswith("written: table.csv")
-    as_json = json.loads(output(capsys, *measure, "--null", "20", "--json", "-o", "again.csv"))
+    as_json = json.loads(
+        output(capsys, *measure, "--option", "null=20", "--json", "-o", "again.csv")
+    )
     assert pd.read_csv("again.csv")["value"].tolist() == table["value"].tolist()
     assert as_json["sentence"].startswith("Found in ")
     for m in as_json["measurements"]:
@@ -212,7 +197,11 @@ def test_where_results_cannot_be_saved_is_one_line(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     for option, path, expected in (
         ("-o", "table.xlsx", "expected a file that ends in .csv or .json, got table.xlsx"),
-        ("--items", "items.json", "expected a file that ends in .csv, got items.json"),
+        (
+            "--items",
+            "items.json",
+            "expected a file that ends in .csv or .jsonl or .parquet, got items.json",
+        ),
         ("-o", "nowhere/table.csv", "expected a file in a folder that exists"),
         ("-o", "pred.csv", "pred.csv: is an input"),
     ):
@@ -226,12 +215,12 @@ def test_where_results_cannot_be_saved_is_one_line(place, monkeypatch, capsys):
 @pytest.mark.parametrize("encoding", ["cp1252", "cp437", "ascii"])
 def test_old_code_pages_do_not_stop_the_printing(encoding, place, monkeypatch):
     monkeypatch.chdir(place)
-    measure = ["evenhand", "vectors", "measure", "glove", "--topic", "gender", "--metric", "mac"]
+    measure = ["evenhand", "measure", "glove", "--topic", "gender", "--metric", "mac"]
     shown = {}
     for form in ((), ("--json",)):
         stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         monkeypatch.setattr(sys, "stdout", stream)
-        monkeypatch.setattr(sys, "argv", [*measure, "--null", "20", *form])
+        monkeypatch.setattr(sys, "argv", [*measure, "--option", "null=20", *form])
         with pytest.raises(SystemExit) as ended:
             evenhand.cli.main()
         assert ended.value.code == 0

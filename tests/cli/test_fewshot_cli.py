@@ -1,4 +1,4 @@
-"""`evenhand fewshot run` and `bias`: one command from texts to figures with intervals."""
+"""`evenhand lab fewshot run` and `bias`: one command from texts to figures with intervals."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ import sys
 import pandas as pd
 import pytest
 from cli_shell import failure, output
+from scipy.special import stdtrit
 
 from evenhand.charts import ChartSet
 from evenhand.cli import run
 from evenhand.cli.options import parse_numbers
 from evenhand.errors import InputError
 from evenhand.fewshot import read
-from evenhand.fewshot.answers import SavedAnswers
+from evenhand.fewshot.answers import Classifier
 from evenhand.fewshot.data import PROFESSIONS
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import read_run, summarise
@@ -34,7 +35,18 @@ from small_encoder import save_small
 SHAPE = ("--ways", "3", "--shots", "2", "--queries", "3", "--episodes", "16/6/24")
 HOW = ("--encoder", "small", "--cache", "cache", "--workers", "1", "--batch", "4")
 DATA = "simulated:per_class=14,leak=1"
-QUICK = ("fewshot", "run", *SHAPE, *HOW, "--data", DATA, "--leaning", "share", "--no-neutral")
+QUICK = (
+    "lab",
+    "fewshot",
+    "run",
+    *SHAPE,
+    *HOW,
+    "--data",
+    DATA,
+    "--leaning",
+    "share",
+    "--no-neutral",
+)
 MEASURES = ("association", "epsilon", "skew", "stereotype")
 
 
@@ -94,7 +106,16 @@ def test_a_run_leaves_all_in_its_folder(here):
         "splits.json",
         "by_class.csv",
         "associations.csv",
-        *(f"figures/{n}.svg" for n in ("accuracy", "classes", "curves", "bias", "associations")),
+        *(f"figures/{n}.svg" for n in ("results", "curves")),
+        *(
+            f"figures/accuracy-{by}-{model}-new-classes.svg"
+            for by in ("class", "component", "gender", "score")
+            for model in ("counting-words-tf-idf", "proto-euclidean")
+        ),
+        *(
+            f"figures/fewshot_bias-{by}-proto-euclidean-gender.svg"
+            for by in ("class", "measure", "original")
+        ),
         *(
             f"split-0/{name}"
             for name in (
@@ -182,7 +203,7 @@ def test_other_intervals_of_a_finished_run(here, capsys, tmp_path):
 
 
 def test_bias_of_one_run(here, capsys):
-    document = strict(output(capsys, "fewshot", "bias", "base", "--json"))
+    document = strict(output(capsys, "lab", "fewshot", "bias", "base", "--json"))
     right, own = document["measurements"]
     for row in (right, *parts(own).values()):
         low, value, high = (row[key] for key in ("low", "value", "high"))
@@ -191,7 +212,7 @@ def test_bias_of_one_run(here, capsys):
     run_printed = strict((here / "base" / "results.json").read_text())
     same = [{k: v for k, v in m.items() if k != "sentence"} for m in document["measurements"]]
     assert same == without_items(run_printed["measurements"][:2])
-    shown = output(capsys, "fewshot", "bias", "base")
+    shown = output(capsys, "lab", "fewshot", "bias", "base")
     assert "Gender bias of proto-euclidean" in shown
     assert "ε-robust at 0.05" in shown
 
@@ -200,15 +221,25 @@ def test_bias_of_one_run(here, capsys):
 def test_a_page_of_what_a_mitigation_changed(made, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(made)
     page = tmp_path / "page.html"
-    shown = output(capsys, "fewshot", "bias", "base", "neutral", "-o", str(page))
+    shown = output(capsys, "lab", "fewshot", "bias", "base", "neutral", "-o", str(page))
     closing = " ".join(shown.partition(f"written: {page}")[2].split())
     assert closing.startswith(("proto-euclidean neutralize is", "No clear change"))
-    assert html.escape(closing, quote=False) in page.read_text(encoding="utf-8")
+    assert html.escape(closing, quote=False) in page.read_text(encoding="utf-8").replace("−", "-")
 
 
 def test_what_a_mitigation_changed(here, capsys, tmp_path):
     document = strict(
-        output(capsys, "fewshot", "bias", "base", "neutral", "--figures", str(tmp_path), "--json")
+        output(
+            capsys,
+            "lab",
+            "fewshot",
+            "bias",
+            "base",
+            "neutral",
+            "--figures",
+            str(tmp_path),
+            "--json",
+        )
     )
     assert document["runs"] == {"proto-euclidean": "base", "proto-euclidean neutralize": "neutral"}
     right, before, other, after = document["measurements"]
@@ -221,25 +252,44 @@ def test_what_a_mitigation_changed(here, capsys, tmp_path):
         assert change["value"] == pytest.approx(gap, abs=1e-9)
         assert change["low"] <= change["value"] <= change["high"]
     assert cost["change"]["value"] == pytest.approx(other["value"] - right["value"], abs=1e-9)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "accuracy.svg",
-        "bias.svg",
-        "changes.svg",
-    ]
-    shown = output(capsys, "fewshot", "bias", "base", "neutral")
+    assert {"results.svg", "changes.svg"} <= {path.name for path in tmp_path.iterdir()}
+    shown = output(capsys, "lab", "fewshot", "bias", "base", "neutral")
     assert "proto-euclidean → proto-euclidean neutralize: paired on the same queries" in shown
+
+
+def test_several_changes_hold_together(here, capsys, tmp_path):
+    """Two changes have Bonferroni's intervals and p-values; one change has its own."""
+    shutil.copytree("neutral", tmp_path / "again")
+    alone, both = (
+        strict(output(capsys, "lab", "fewshot", "bias", *folders, "--json"))["comparisons"]
+        for folders in (("base", "neutral"), ("base", "neutral", str(tmp_path / "again")))
+    )
+    for one, together in zip(alone, both[:2], strict=True):
+        for plain, wide in zip([one, *one["parts"]], [together, *together["parts"]], strict=True):
+            assert (plain["family"], plain["p_corrected"]) == (1, None)
+            assert wide["family"] == 2
+            freedom = wide["details"]["freedom"]
+            stretch = stdtrit(freedom, 1 - 0.05 / 4) / stdtrit(freedom, 1 - 0.05 / 2)
+            half, wider = (c["change"]["high"] - c["change"]["value"] for c in (plain, wide))
+            assert wider == pytest.approx(stretch * half)
+            assert wide["p_corrected"] == pytest.approx(min(1, 2 * plain["p_value"]))
+    assert "for the 2 runs compared" in output(
+        capsys, "lab", "fewshot", "bias", "base", "neutral", str(tmp_path / "again")
+    )
 
 
 def test_runs_that_cannot_be_compared(here, capsys, tmp_path):
     other = tmp_path / "other"
     output(capsys, *QUICK, "--data", "simulated:per_class=14,leak=0", "--out", str(other))
-    message = failure(capsys, "fewshot", "bias", "base", str(other))
+    message = failure(capsys, "lab", "fewshot", "bias", "base", str(other))
     assert (
         "proto-euclidean (base) and proto-euclidean (other): expected runs on the same" in message
     )
-    assert "expected each folder once" in failure(capsys, "fewshot", "bias", "base", "./base")
+    assert "expected each folder once" in failure(
+        capsys, "lab", "fewshot", "bias", "base", "./base"
+    )
     output(capsys, *QUICK, "--split-seed", "3", "--out", str(other), "--restart")
-    message = failure(capsys, "fewshot", "bias", "base", str(other))
+    message = failure(capsys, "lab", "fewshot", "bias", "base", str(other))
     assert "expected the same test queries" in message
     assert "(--each-gender leaves such classes out)" in message
 
@@ -304,7 +354,7 @@ def test_without_genders(here, capsys, tmp_path):
     assert "gender bias not measured: no test query is of known gender" in captured.out
     assert "(left out: duplicate text: 1)" in captured.out
     assert not (tmp_path / "plain" / "associations.csv").exists()
-    assert "no bias can be measured" in failure(capsys, "fewshot", "bias", out)
+    assert "no bias can be measured" in failure(capsys, "lab", "fewshot", "bias", out)
     document = strict(
         output(capsys, *QUICK, "--data", str(tmp_path / "plain.jsonl"), "--out", out, "--json")
     )
@@ -357,9 +407,9 @@ def test_splits_seeds_and_splits_from(here, capsys, tmp_path):
         "2",
     )
     for name in ("split-0/seed-5", "split-1/seed-6"):
-        saved = SavedAnswers.load(tmp_path / "files" / name / "answers.npz")
+        saved = Classifier.load(tmp_path / "files" / name / "answers.npz")
         assert saved.answers.same_queries(
-            SavedAnswers.load(tmp_path / "many" / name / "answers.npz").answers
+            Classifier.load(tmp_path / "many" / name / "answers.npz").answers
         )
     message = failure(
         capsys, *QUICK, "--out", str(tmp_path / "x"), "--splits-from", str(labels), "--splits", "3"
@@ -408,7 +458,7 @@ def test_fine_tuning(here, capsys, tmp_path):
         ("--shares 90/5/5", "(not needed with --any-leaning"),
         ("--ways 9", "validation classes of split 0: ways: expected 2 to 7"),
         ("--network maml --option stepz=3", "network maml: no option 'stepz'"),
-        ("--splits-from small/config.json", "small/config.json: splits: expected a list"),
+        ("--splits-from small/config.json", "small/config.json: the key 'splits' is missing"),
         ("--out small/config.json/x", "config.json is one"),
         ("--out small/config.json", "got a file"),
         ("--margin 0", "margin: expected above 0 and below 1, got 0"),
@@ -457,21 +507,21 @@ def test_folders_of_others(here, capsys, tmp_path):
     message = failure(capsys, *QUICK, "--out", str(copied), "--shots", "4")
     assert "has another run (shots: 2 there, 4 now): give another folder, or --restart" in message
     (copied / "split-0" / "seed-0" / "answers.npz").write_bytes(b"PK\x03\x04")
-    message = failure(capsys, "fewshot", "bias", str(copied))
+    message = failure(capsys, "lab", "fewshot", "bias", str(copied))
     assert "answers.npz: expected the answers of a few-shot run" in message
     assert "delete it and repeat the command of the run" in message
     (copied / "split-0" / "seed-0" / "answers.npz").unlink()
-    message = failure(capsys, "fewshot", "bias", str(copied))
+    message = failure(capsys, "lab", "fewshot", "bias", str(copied))
     assert "answers.npz: missing, this run is not finished: repeat its command" in message
     (copied / "run.json").write_text("{")
-    assert "not valid JSON" in failure(capsys, "fewshot", "bias", str(copied))
+    assert "not valid JSON" in failure(capsys, "lab", "fewshot", "bias", str(copied))
     assert "--restart starts over" in failure(capsys, *QUICK, "--out", str(copied))
     output(capsys, *QUICK, "--out", str(copied), "--restart")
     assert (copied / "results.json").read_bytes() == (here / "base/results.json").read_bytes()
     (tmp_path / "run.json").write_text('{"command": "masked finetune", "identity": {}}')
     message = failure(capsys, *QUICK, "--out", str(tmp_path), "--restart")
     assert "has the run.json of 'masked finetune', not of 'fewshot run'" in message
-    assert "it has no run.json" in failure(capsys, "fewshot", "bias", "small")
+    assert "it has no run.json" in failure(capsys, "lab", "fewshot", "bias", "small")
 
 
 def test_a_full_disk_and_the_same_command_again(here, capsys, tmp_path, monkeypatch):
@@ -519,12 +569,12 @@ def test_help_teaches(capsys):
         ("run", (*NAMES, "Examples:", "--splits-from", "--each-gender")),
         ("bias", ("association:", "stereotype:", "--figures")),
     ):
-        assert run(["fewshot", command, "--help"]) == 0
+        assert run(["lab", "fewshot", command, "--help"]) == 0
         shown = capsys.readouterr().out.replace("\\\n", " ")
         for word in words:
             assert word in shown
         for line in shown.splitlines():
-            if line.strip().startswith("evenhand fewshot"):
+            if line.strip().startswith("evenhand lab fewshot"):
                 arguments = shlex.split(line)[3:]
                 options = {word for word in arguments if word.startswith("--")}
                 assert options <= set(re.findall(r"--[a-z-]+", shown.partition("Options:")[2]))
@@ -538,7 +588,16 @@ def test_a_small_table_gets_tasks_that_fit(here, capsys, tmp_path):
         for n in range(7)
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "small.csv", index=False)
-    small = ("fewshot", "run", "--data", str(tmp_path / "small.csv"), *HOW, "--episodes", "8/4/8")
+    small = (
+        "lab",
+        "fewshot",
+        "run",
+        "--data",
+        str(tmp_path / "small.csv"),
+        *HOW,
+        "--episodes",
+        "8/4/8",
+    )
     assert run([*small, "--out", str(tmp_path / "run"), "--json"]) == 0
     shown = capsys.readouterr()
     assert shown.err.startswith("note: chosen for these data: 2 ways, 3 shots, 3 queries, 4 splits")

@@ -21,8 +21,8 @@ def saved(tmp_path_factory, glove):
     fair = str(folder / "fair.npz")
     measure = ["--topic", "gender", "--metric", "association", "-o"]
     debias_topic(glove, topic("gender")).vectors.save(fair)
-    assert run(["vectors", "measure", "glove", *measure, str(folder / "old.json")]) == 0
-    assert run(["vectors", "measure", fair, *measure, str(folder / "new.json")]) == 0
+    assert run(["measure", "glove", *measure, str(folder / "old.json")]) == 0
+    assert run(["measure", fair, *measure, str(folder / "new.json")]) == 0
     return folder
 
 
@@ -107,7 +107,7 @@ def test_the_plan(saved, policy, capsys):
 
 
 def test_json_without_items_and_standard_input(saved, policy, monkeypatch, capsys):
-    measure = ["vectors", "measure", "glove", "--topic", "gender", "--metric", "association"]
+    measure = ["measure", "glove", "--topic", "gender", "--metric", "association"]
     text = output(capsys, *measure, "--json")
     stream = io.TextIOWrapper(io.BytesIO(text.encode()))
     monkeypatch.setattr("sys.stdin", stream)
@@ -128,7 +128,7 @@ def test_a_model_is_saved_with_its_items(tmp_path, policy, capsys):
         + "The clerk lost his keys.,The clerk lost her keys.,stereo,gender\n"
     )
     metric = ["--metric", "crows", "--data", str(data)]
-    assert run(["model", "measure", "mini", *metric, "-o", str(path)]) == 0
+    assert run(["measure", "mini", *metric, "-o", str(path)]) == 0
     saved = json.loads(path.read_text())
     assert saved["measurements"][0]["items"]
     capsys.readouterr()

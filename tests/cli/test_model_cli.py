@@ -1,4 +1,4 @@
-"""`evenhand model`: what a model of any kind is, and measuring it."""
+"""`evenhand measure`: what a model of any kind is, and measuring it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def items(tmp_path_factory):
 
 @pytest.mark.parametrize(("source", "kind"), [("mini", "masked"), ("causal", "causal")])
 def test_info_says_what_a_model_is(source, kind, causal, capsys):
-    assert run(["model", "info", causal if source == "causal" else source, "--json"]) == 0
+    assert run(["info", causal if source == "causal" else source, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["model"]["kind"] == f"{kind} language model"
     assert content["model"]["weights"] > 1000
@@ -51,10 +51,10 @@ def test_info_says_what_a_model_is(source, kind, causal, capsys):
 @pytest.mark.parametrize("source", ["mini", "causal"])
 def test_measure_gives_the_same_document_for_every_kind(source, causal, items, capsys):
     model = causal if source == "causal" else source
-    arguments = ["model", "measure", model, "--metric", "stereoset", "--data", items]
+    arguments = ["measure", model, "--metric", "stereoset", "--data", items]
     assert run([*arguments, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert {"schema", "model", "kind", "measurements"} <= content.keys()
+    assert {"schema", "kind", "measurements"} <= content.keys()
     [measured] = content["measurements"]
     assert measured["metric"] == "stereoset"
     assert {part["query"] for part in measured["parts"]} >= {"lms", "icat"}
@@ -77,7 +77,7 @@ def test_a_control_is_measured_and_marked(tmp_path, capsys):
         for i in range(8)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = ["model", "measure", "mini", "--metric", "stereoset", "--data", str(path)]
+    arguments = ["measure", "mini", "--metric", "stereoset", "--data", str(path)]
     assert run([*arguments, "--control", "negate", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     [check], [measured] = content["controls"], content["measurements"]
@@ -96,7 +96,7 @@ def test_a_control_is_measured_and_marked(tmp_path, capsys):
 
 
 def test_a_metric_of_another_kind_says_what_fits(causal, capsys):
-    assert run(["model", "measure", causal, "--metric", "pronouns"]) == 2
+    assert run(["measure", causal, "--metric", "pronouns"]) == 2
     error = capsys.readouterr().err
     fitting = ", ".join(instruments("causal"))
     assert f"'pronouns' does not measure a causal language model; these do: {fitting}" in error
@@ -107,7 +107,7 @@ def test_a_tokenizer_without_the_words_of_built_in_material(causal, capsys):
         ([], "model 'small-llama': its tokenizer can represent none of the professions"),
         (["--metric", "seat"], "the tokenizer of 'small-llama' may not have these words"),
     ):
-        assert run(["model", "measure", causal, *metrics]) == 2
+        assert run(["measure", causal, *metrics]) == 2
         error = capsys.readouterr().err
         assert problem in error
         assert error.count("\n") == 1
@@ -116,26 +116,21 @@ def test_a_tokenizer_without_the_words_of_built_in_material(causal, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "no such folder or GGUF file"),
+        (["nowhere"], "unknown source 'nowhere'"),
         (["mini", "--metric", "stereosets"], "stereoset"),
-        (["mini", "--metric", "stereoset"], "expected items"),
+        (["mini", "--metric", "stereoset"], "expected --data FILE with"),
     ],
 )
 def test_wrong_input_is_one_line(arguments, message, capsys):
-    assert run(["model", "measure", *arguments]) == 2
+    assert run(["measure", *arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert message in error
     assert "\n" not in error
 
 
 def test_int8_is_for_masked_models(causal, capsys):
-    assert run(["model", "info", causal, "--int8"]) == 2
-    assert "only masked language models" in capsys.readouterr().err
-
-
-def test_masked_measure_refuses_a_causal_model(causal, capsys):
-    assert run(["masked", "measure", causal, "--metric", "pronouns"]) == 2
-    assert "expected model_type to be a family with a masked head" in capsys.readouterr().err
+    assert run(["info", causal, "--int8"]) == 2
+    assert "expected a masked language model" in capsys.readouterr().err
 
 
 def test_a_question_gets_a_short_answer(causal, capsys):
@@ -159,7 +154,7 @@ def test_pairs_and_schemas_by_command(causal, tmp_path, capsys):
         "sent_more,sent_less,stereo_antistereo,bias_type\n"
         "w5 w6,w7 w6,stereo,a\nw8 w9,w9 w9,stereo,b\n"
     )
-    arguments = ["model", "measure", causal, "--metric", "crows", "--data", str(pairs)]
+    arguments = ["measure", "crows", causal, "--data", str(pairs)]
     assert run([*arguments, "--json"]) == 0
     [measured] = json.loads(capsys.readouterr().out)["measurements"]
     assert measured["details"]["method"] == "likelihood"
@@ -171,7 +166,7 @@ def test_pairs_and_schemas_by_command(causal, tmp_path, capsys):
             f"1 [The guard] met the nurse because [{pronoun}] was late.\n"
             f"2 The guard met [the nurse] because it was [{other}] car.\n"
         )
-    command = ["model", "measure", "mini", "--metric", "coreference", "--data"]
+    command = ["measure", "mini", "--metric", "coreference", "--data"]
     assert run([*command, str(tmp_path), "--json"]) == 0
     [measured] = json.loads(capsys.readouterr().out)["measurements"]
     assert measured["n"] == 2
@@ -185,7 +180,7 @@ def test_pairs_and_schemas_by_command(causal, tmp_path, capsys):
 
 
 def test_tests_of_one_command_are_corrected_together(capsys):
-    assert run(["model", "measure", "mini", "--metric", "phrases", "--json"]) == 0
+    assert run(["measure", "mini", "--metric", "phrases", "--json"]) == 0
     measured = json.loads(capsys.readouterr().out)["measurements"]
     themes = [m for m in measured if m["metric"] == "phrases" and not m["details"]["neutral"]]
     assert [m["family"] for m in themes] == [len(themes)] * len(themes)

@@ -4,8 +4,6 @@ import re
 from dataclasses import replace
 
 from evenhand.cli.output import (
-    interval,
-    number,
     p_text,
     print_comparisons,
     print_measurements,
@@ -14,6 +12,7 @@ from evenhand.cli.output import (
 )
 from evenhand.cli.tables import width
 from evenhand.results import Comparison, Estimate, Measurement
+from evenhand.wording import interval, number
 
 MEASUREMENT = Measurement(
     metric="mac",
@@ -34,8 +33,8 @@ PART = replace(MEASUREMENT, query="home", by="category", value=0.125)
 def test_numbers_for_reading():
     assert number(-0.0001) == "0.000"
     assert number(None) == number(float("nan")) == "–"
-    assert interval(-float("inf"), 1.5) == "[-∞, 1.500]"
-    assert [p_text(p) for p in (None, 0.25, 0.0004)] == ["–", "0.250", "4e-04"]
+    assert interval(-float("inf"), 1.5) == "[−∞, 1.500]"
+    assert [p_text(p) for p in (None, 0.25, 0.0004)] == ["–", "0.250", "< 0.001"]
 
 
 def test_columns_that_would_be_empty_are_left_out(capsys):
@@ -59,7 +58,7 @@ def test_parts_are_indented_on_request(capsys):
     print_measurements("Title", [whole], parts=True)
     text = capsys.readouterr().out
     assert "  category: home" in text
-    assert "    word: home" in text
+    assert "word: home" not in text
 
 
 def test_the_legend_says_which_p_values_are_corrected(capsys):

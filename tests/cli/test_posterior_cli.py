@@ -1,4 +1,4 @@
-"""`evenhand posterior` from the command line."""
+"""`evenhand lab posterior` from the command line."""
 
 import json
 
@@ -46,13 +46,13 @@ def select(document, metric, model):
 
 @pytest.mark.slow
 def ends_with(text, sentence):
-    """Whether the closing sentence of a command is this one, whatever its lines."""
-    return bool(sentence) and " ".join(text.split()).endswith(sentence)
+    """Whether the closing sentence of a command is this one, whatever its lines and minus signs."""
+    return bool(sentence) and " ".join(text.split()).endswith(sentence.replace("−", "-"))
 
 
 @pytest.mark.slow
 def test_fit_as_json(capsys, path, table):
-    arguments = ("posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
+    arguments = ("lab", "posterior", "fit", path, "--draws", "1600", "--seed", "3", "--json")
     document = json.loads(output(capsys, *arguments))
     assert document["schema"] == "evenhand/2"
     assert document["rows"] == table.rows
@@ -94,7 +94,7 @@ def test_fit_as_json(capsys, path, table):
 
 
 def test_fit_for_reading(capsys, path):
-    text = output(capsys, "posterior", "fit", path, "--draws", "160", "--checks")
+    text = output(capsys, "lab", "posterior", "fit", path, "--draws", "160", "--checks")
     for word in ("WAIC", "associated-different", "class2", "word6", "note: co alone", "R-hat"):
         assert word in text
     assert "intra-class correlation" in text
@@ -103,7 +103,17 @@ def test_fit_for_reading(capsys, path):
 @pytest.mark.slow
 def test_one_model_and_its_files(capsys, path, tmp_path):
     folder = tmp_path / "out"
-    arguments = ("posterior", "fit", path, "--family", "crossed", "--draws", "160", "--sensitivity")
+    arguments = (
+        "lab",
+        "posterior",
+        "fit",
+        path,
+        "--family",
+        "crossed",
+        "--draws",
+        "160",
+        "--sensitivity",
+    )
     text = output(capsys, *arguments, "-o", str(folder))
     assert "under other priors" in text
     saved = json.loads((folder / "results.json").read_text())
@@ -131,7 +141,7 @@ def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
     data = pd.read_csv(write(twice, tmp_path / "once.csv"), index_col=0)
     path = tmp_path / "twice.csv"
     pd.concat([data, data]).to_csv(path)
-    arguments = ("posterior", "fit", str(path), "--draws", "160", "--repeats", "keep")
+    arguments = ("lab", "posterior", "fit", str(path), "--draws", "160", "--repeats", "keep")
     document = json.loads(output(capsys, *arguments, "--json"))
     assert document["rows"] == 2 * twice.rows
     assert list(document["skipped"]) == ["crossed-no-interaction", "crossed"]
@@ -142,7 +152,7 @@ def test_a_model_the_table_does_not_allow_is_named(capsys, table, tmp_path):
 @pytest.mark.parametrize("chosen", [("--class", "class1"), ("--word", "word1, word2,word3")])
 def test_words_of_one_class(capsys, path, chosen):
     """No attribute is both associated and different: the contrasts compare other attributes."""
-    arguments = ("posterior", "fit", path, "--draws", "160", "--family", "crossed", *chosen)
+    arguments = ("lab", "posterior", "fit", path, "--draws", "160", "--family", "crossed", *chosen)
     document = json.loads(output(capsys, *arguments, "--json"))
     assert ends_with(output(capsys, *arguments), document["sentence"])
     contrasts = select(document, "posterior_contrast", "crossed")
@@ -159,7 +169,7 @@ def test_words_of_one_class(capsys, path, chosen):
 
 
 def test_unknown_words_and_classes(capsys, path):
-    fit = ("posterior", "fit", path)
+    fit = ("lab", "posterior", "fit", path)
     assert "did you mean 'class1'" in failure(capsys, *fit, "--class", "clas1")
     assert "no protected word 'pope'" in failure(capsys, *fit, "--word", "word1,pope")
 
@@ -167,21 +177,21 @@ def test_unknown_words_and_classes(capsys, path):
 @pytest.mark.slow
 def test_several_tables_share_a_figure(capsys, table, path, tmp_path):
     other = write(table.with_distance(table.distance**0.9, "other"), tmp_path / "other.csv")
-    fit = ("posterior", "fit", path, other, "--family", "coefficients", "--draws", "160")
+    fit = ("lab", "posterior", "fit", path, other, "--family", "coefficients", "--draws", "160")
     document = json.loads(output(capsys, *fit, "--json", "-o", str(tmp_path / "out")))
     assert list(document["tables"]) == ["d", "other"]
     assert document["tables"]["d"]["rows"] == table.rows
     names = [p.name for p in (tmp_path / "out" / "figures").iterdir()]
     assert names == ["levels-coefficients.svg"]
     assert (tmp_path / "out" / "other" / "results.json").exists()
-    compare = ("posterior", "compare", path, other, other, path, "--family", "coefficients")
+    compare = ("lab", "posterior", "compare", path, other, other, path, "--family", "coefficients")
     compare = (*compare, "--draws", "160", "-o", str(tmp_path / "change"))
     text = output(capsys, *compare)
     assert text.count("Change of each protected word") == 2
     drawn = (tmp_path / "change" / "figures" / "levels-coefficients.svg").read_text()
     assert ">before<" in drawn
     assert ">after<" in drawn
-    assert "pairs of tables" in failure(capsys, "posterior", "compare", path, other, path)
+    assert "pairs of tables" in failure(capsys, "lab", "posterior", "compare", path, other, path)
 
 
 @pytest.mark.slow
@@ -189,7 +199,7 @@ def test_compare(capsys, table, path, tmp_path):
     noise = 0.01 * np.random.default_rng(0).standard_normal(table.rows)
     moved = table.distance + 0.1 * (table.connection == 0) + noise
     after = write(table.with_distance(moved, "after"), tmp_path / "after.csv")
-    arguments = ("posterior", "compare", path, after, "--draws", "160")
+    arguments = ("lab", "posterior", "compare", path, after, "--draws", "160")
     document = json.loads(output(capsys, *arguments, "--json", "-o", str(tmp_path / "c")))
     assert document["rows"] == table.rows
     assert document["unpaired"] == {"before": 0, "after": 0}
@@ -209,14 +219,14 @@ def test_compare(capsys, table, path, tmp_path):
 
 
 def test_describe(capsys, path, table):
-    text = output(capsys, "posterior", "describe", path)
+    text = output(capsys, "lab", "posterior", "describe", path)
     for word in ("associated", "mac", "association"):
         assert word in text
-    document = json.loads(output(capsys, "posterior", "describe", path, "--json"))
+    document = json.loads(output(capsys, "lab", "posterior", "describe", path, "--json"))
     assert ends_with(text, document["sentence"])
     assert document["rows"] == table.rows
     assert [m["metric"] for m in document["measurements"]] == ["mac", "association"]
-    arguments = ("posterior", "describe", path, path, "--class", "class1", "--json")
+    arguments = ("lab", "posterior", "describe", path, path, "--class", "class1", "--json")
     shown = json.loads(output(capsys, *arguments))
     assert ends_with(output(capsys, *arguments[:-1]), shown["sentence"])
     several = shown["tables"]
@@ -226,13 +236,17 @@ def test_describe(capsys, path, table):
 
 
 def test_errors_are_one_line(capsys, path, tmp_path):
-    assert "crossed" in failure(capsys, "posterior", "fit", path, "--family", "crosed")
-    assert "No such file" in failure(capsys, "posterior", "fit", str(tmp_path / "none.csv"))
+    assert "crossed" in failure(capsys, "lab", "posterior", "fit", path, "--family", "crosed")
+    assert "No such file" in failure(capsys, "lab", "posterior", "fit", str(tmp_path / "none.csv"))
     bad = tmp_path / "bad.csv"
     bad.write_text("protectedWord,wordToCompare\na,b\n")
-    assert "bad.csv, line 1: no column connection" in failure(capsys, "posterior", "fit", str(bad))
-    text = failure(capsys, "posterior", "fit", path, "--prior", "crossed.delta=1")
+    assert "bad.csv, line 1: no column connection" in failure(
+        capsys, "lab", "posterior", "fit", str(bad)
+    )
+    text = failure(capsys, "lab", "posterior", "fit", path, "--prior", "crossed.delta=1")
     assert "did you mean 'crossed.delta_sd'" in text
-    assert "no change" in failure(capsys, "posterior", "compare", path, path)
-    assert "expected a folder" in failure(capsys, "posterior", "fit", path, "-o", path)
-    assert "expected a folder" in failure(capsys, "posterior", "fit", path, "-o", "no/such/one")
+    assert "no change" in failure(capsys, "lab", "posterior", "compare", path, path)
+    assert "expected a folder" in failure(capsys, "lab", "posterior", "fit", path, "-o", path)
+    assert "expected a folder" in failure(
+        capsys, "lab", "posterior", "fit", path, "-o", "no/such/one"
+    )

@@ -137,7 +137,7 @@ def test_quiet_silences_lines_and_bars(clock, capsys, monkeypatch):
 
 def test_a_measuring_command_writes_lines_and_is_quiet(clock, capsys, monkeypatch):
     monkeypatch.setattr(progress, "INTERVAL", -1.0)  # every call is due
-    arguments = ["vectors", "measure", "glove", "--topic", "gender", "--metric", "mac", "--json"]
+    arguments = ["measure", "glove", "--topic", "gender", "--metric", "mac", "--json"]
     assert run(arguments) == 0
     out, err = capsys.readouterr()
     assert out.startswith("{")

@@ -5,7 +5,7 @@ import json
 import pytest
 from cli_shell import failure, output
 
-from evenhand.fewshot.networks import NAMES
+from evenhand.fewshot.networks import CHOICES
 from evenhand.instruments import all_declarations
 
 
@@ -19,7 +19,7 @@ def test_every_metric_is_listed(capsys):
 
 
 @pytest.mark.parametrize(
-    "about", all_declarations(), ids=lambda about: f"{about.subject}-{about.name}"
+    "about", all_declarations(), ids=lambda about: f"{about.subjects[0]}-{about.name}"
 )
 def test_a_metric_is_explained(capsys, about):
     text = output(capsys, "list", "metrics", about.name)
@@ -53,7 +53,7 @@ def test_what_there_is_can_be_listed(capsys, kind, name):
 
 def test_every_network_says_what_it_does(capsys):
     rows = json.loads(output(capsys, "list", "networks", "--json"))["networks"]
-    assert [row["name"] for row in rows] == list(NAMES)
+    assert [row["name"] for row in rows] == list(CHOICES)
     assert all(row["classifies by"] for row in rows)
 
 
@@ -66,5 +66,5 @@ def test_lists_fit_80_columns(capsys, monkeypatch, arguments):
 
 def test_two_metrics_of_one_name_are_both_listed(capsys):
     document = json.loads(output(capsys, "list", "metrics", "--json"))
-    listed = [row["subject"] for row in document["metrics"] if row["name"] == "perplexity"]
-    assert listed == ["model", "causal"]
+    listed = [row["subjects"] for row in document["metrics"] if row["name"] == "perplexity"]
+    assert listed == [["masked"], ["causal"]]

@@ -123,3 +123,12 @@ def test_an_interval_is_never_wrapped():
         joined = wrap(text, limit)
         for whole in ("0.500 [0.400, 0.600]", "p = 0.010", "0.250 [-∞, ∞]"):
             assert any(whole in line for line in joined), (limit, joined)
+
+
+def test_a_text_of_megabytes_is_shortened():
+    """A word of 8 MB took minutes to lay out: each line copied the rest of it."""
+    rows = [["0.500", "a" * 8_000_000, "b " * 4_000_000]]
+    lines = [line.text for line in lay_out(["value", "word", "text"], rows, 80)]
+    assert max(map(width, lines)) <= 80
+    assert sum(map(len, lines)) < 10_000
+    assert "".join(lines).count("…") == 2

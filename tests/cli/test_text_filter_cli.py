@@ -1,4 +1,4 @@
-"""`evenhand text filter`: output, funnel, JSON, rejected sentences, errors."""
+"""`evenhand filter`: output, funnel, JSON, rejected sentences, errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_output_rejected_and_funnel(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, left = tmp_path / "out.jsonl", tmp_path / "left.jsonl"
-    command = ["text", "filter", str(source), "-o", str(out), "--rejected", str(left), "--funnel"]
+    command = ["filter", str(source), "-o", str(out), "--rejected", str(left), "--funnel"]
     assert run(command) == 0
     (accepted,) = rows(out)
     assert accepted["masked"] == "The dancer shakes [MASK] hips."
@@ -56,21 +56,21 @@ def test_json_is_alone_on_stdout(
     source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.jsonl"
-    assert run(["text", "filter", str(source), "-o", str(out), "--json", "--funnel"]) == 0
+    assert run(["filter", str(source), "-o", str(out), "--json", "--funnel"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "evenhand/2"
     steps = ("read", "one_pronoun", "no_other_indicator", "linked", "accepted")
     assert [document[step] for step in steps] == [5, 3, 2, 2, 1]
     assert document["reasons"]["someone"] == 1
     assert len(rows(out)) == 1
-    assert run(["text", "filter", str(source), "--json"]) == 0
+    assert run(["filter", str(source), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["accepted"] == 1
 
 
 def test_stdout_is_for_sentences_and_the_funnel_for_stderr(
     source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["text", "filter", str(source), "--funnel", "--keep-someone", "--mask", "<m>"]) == 0
+    assert run(["filter", str(source), "--funnel", "--keep-someone", "--mask", "<m>"]) == 0
     shown = capsys.readouterr()
     assert [json.loads(line)["masked"] for line in shown.out.splitlines()] == [
         "The dancer shakes <m> hips.",
@@ -85,7 +85,7 @@ def test_fields_sentences_and_jobs(tmp_path: Path, capsys: pytest.CaptureFixture
     source.write_text("".join(json.dumps({"n": n, "body": text}) + "\n" for n in range(40)))
     out = tmp_path / "out.jsonl"
     options = ["--text", "body", "--split-sentences", "--workers", "2", "--json", "-o", str(out)]
-    assert run(["text", "filter", str(source), *options]) == 0
+    assert run(["filter", str(source), *options]) == 0
     assert json.loads(capsys.readouterr().out)["read"] == 120
     assert [row["line"] for row in rows(out)] == list(range(1, 41))
     assert {row["sentence"] for row in rows(out)} == {"The dancer shakes her hips."}
@@ -94,7 +94,7 @@ def test_fields_sentences_and_jobs(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_compressed_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "in.txt.bz2"
     source.write_bytes(bz2.compress("\n".join(LINES).encode()))
-    assert run(["text", "filter", str(source)]) == 0
+    assert run(["filter", str(source)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
@@ -110,7 +110,7 @@ def test_compressed_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_errors(
     source: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["text", "filter", str(source), *options]) == 2
+    assert run(["filter", str(source), *options]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("error: ")
@@ -121,8 +121,8 @@ def test_errors(
 def test_a_missing_file_and_a_missing_package(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(["text", "filter", str(tmp_path / "none.txt")]) == 2
+    assert run(["filter", str(tmp_path / "none.txt")]) == 2
     assert "none.txt" in capsys.readouterr().err
     monkeypatch.setitem(__import__("sys").modules, "fastcoref", None)
-    assert run(["text", "filter", str(tmp_path / "none.txt"), "--resolver", "fastcoref"]) == 2
+    assert run(["filter", str(tmp_path / "none.txt"), "--resolver", "fastcoref"]) == 2
     assert "pip install 'fastcoref'" in capsys.readouterr().err

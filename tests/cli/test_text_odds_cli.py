@@ -1,4 +1,4 @@
-"""`evenhand text odds` and `evenhand text annotate` as their users meet them."""
+"""`evenhand odds` and `evenhand lab annotate` as their users meet them."""
 
 import io
 import json
@@ -23,7 +23,7 @@ def table(tmp_path):
 
 
 def test_odds_as_a_table(capsys, table):
-    text = output(capsys, "text", "odds", table, "--label", "job", "--gender", "sex")
+    text = output(capsys, "odds", table, "--label", "job", "--gender", "sex")
     male, female = text.split("Leaning female")
     assert "cook*" in male
     assert "pilot" in male
@@ -31,7 +31,7 @@ def test_odds_as_a_table(capsys, table):
     assert "25 rows: 13 male, 11 female, 1 left out" in text
     assert "left out: gender 'X': 1" in text
     assert "one half added" in text
-    exact = output(capsys, "text", "odds", table, "--label", "job", "--gender", "sex", "--exact")
+    exact = output(capsys, "odds", table, "--label", "job", "--gender", "sex", "--exact")
     assert "∞" in exact
 
 
@@ -39,7 +39,6 @@ def test_odds_as_json(capsys, table):
     document = json.loads(
         output(
             capsys,
-            "text",
             "odds",
             table,
             "--label",
@@ -64,7 +63,7 @@ def test_odds_as_json(capsys, table):
 
 def test_odds_are_written(capsys, table, tmp_path):
     items, shown, saved = (tmp_path / name for name in ("all.csv", "shown.csv", "odds.json"))
-    odds = ("text", "odds", table, "--label", "job", "--top", "1")
+    odds = ("odds", table, "--label", "job", "--top", "1")
     text = output(capsys, *odds, "--items", str(items), "-o", str(shown))
     assert f"3 classes written to {items}" in text
     frame = pd.read_csv(items)
@@ -82,7 +81,7 @@ def test_odds_do_not_overwrite_the_table(capsys, table, tmp_path):
     (tmp_path / "link.csv").symlink_to(table)
     for path in (table, str(tmp_path / "link.csv")):
         for option in ("-o", "--items"):
-            message = failure(capsys, "text", "odds", table, "--label", "job", option, path)
+            message = failure(capsys, "odds", table, "--label", "job", option, path)
             assert f"{path}: is an input" in message
     assert (tmp_path / "jobs.csv").read_bytes() == before
 
@@ -93,7 +92,6 @@ def test_odds_with_codes_and_from_stdin(capsys, table, tmp_path, monkeypatch):
     document = json.loads(
         output(
             capsys,
-            "text",
             "odds",
             "-",
             "--label",
@@ -118,7 +116,7 @@ def test_odds_from_pronouns(capsys, tmp_path):
     texts = {"M": "He did his best.", "F": "She did her best.", "X": "They did."}
     lines = [json.dumps({"job": job, "bio": texts[sex]}) for job, sex in ROWS]
     path.write_text("\n".join(lines))
-    text = output(capsys, "text", "odds", str(path), "--label", "job", "--text", "bio")
+    text = output(capsys, "odds", str(path), "--label", "job", "--text", "bio")
     assert "majority of the pronouns in column 'bio'" in text
     assert "left out: undecided: no gendered pronoun: 1" in text
 
@@ -126,7 +124,7 @@ def test_odds_from_pronouns(capsys, tmp_path):
 def test_labels_with_brackets_are_printed_as_they_are(capsys, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("job,sex\n[bold]x,M\n[/b],F\n[/b],M\n[bold]x,F\n[bold]x,M\n")
-    text = output(capsys, "text", "odds", str(path), "--label", "job", "--gender", "sex")
+    text = output(capsys, "odds", str(path), "--label", "job", "--gender", "sex")
     assert "[bold]x" in text
     assert "[/b]" in text
 
@@ -146,16 +144,16 @@ def test_labels_with_brackets_are_printed_as_they_are(capsys, tmp_path):
     ],
 )
 def test_bad_arguments_are_one_line(capsys, table, arguments, message):
-    assert message in failure(capsys, "text", "odds", table, *arguments)
+    assert message in failure(capsys, "odds", table, *arguments)
 
 
 def test_bad_files_are_one_line(capsys, tmp_path):
     calls = ("--label", "job", "--gender", "sex")
-    assert "no/such.csv" in failure(capsys, "text", "odds", "no/such.csv", *calls)
-    assert str(tmp_path) in failure(capsys, "text", "odds", str(tmp_path), *calls)
+    assert "no/such.csv" in failure(capsys, "odds", "no/such.csv", *calls)
+    assert str(tmp_path) in failure(capsys, "odds", str(tmp_path), *calls)
     path = tmp_path / "t.jsonl"
     path.write_text('{"job": "pilot", "sex": "M"}\n{"job": "pilot", sex: "M"}\n')
-    assert f"{path}, line 2: not valid JSON" in failure(capsys, "text", "odds", str(path), *calls)
+    assert f"{path}, line 2: not valid JSON" in failure(capsys, "odds", str(path), *calls)
 
 
 @pytest.fixture
@@ -179,7 +177,7 @@ def sheets(capsys, tmp_path):
         )
     )
     sheet = tmp_path / "sheet.csv"
-    text = output(capsys, "text", "annotate", "sheet", str(accepted), "-o", str(sheet))
+    text = output(capsys, "lab", "annotate", "sheet", str(accepted), "-o", str(sheet))
     assert "10 sentences written" in text
     frame = pd.read_csv(sheet)
     paths = []
@@ -193,7 +191,7 @@ def sheets(capsys, tmp_path):
 
 def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
     path = tmp_path / "judged.jsonl"
-    text = output(capsys, "text", "annotate", "read", *sheets, "--items", str(path))
+    text = output(capsys, "lab", "annotate", "read", *sheets, "--items", str(path))
     assert "9 structural (yes by 2 of 3 or more), 1 not, 0 undecided" in text
     assert "fleiss_kappa" in text
     assert [json.loads(line)["verdict"] for line in path.read_text().splitlines()] == [
@@ -202,7 +200,7 @@ def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
     document = json.loads(
         output(
             capsys,
-            "text",
+            "lab",
             "annotate",
             "read",
             *sheets,
@@ -223,8 +221,8 @@ def test_annotate_reads_sheets_back(capsys, sheets, tmp_path):
 
 def test_annotate_errors_are_one_line(capsys, sheets, tmp_path):
     accepted = str(tmp_path / "accepted.jsonl")
-    command = ("text", "annotate")
-    assert "expected -o" in failure(capsys, *command, "sheet", accepted)
+    command = ("lab", "annotate")
+    assert "Missing option '-o' / '--out'" in failure(capsys, *command, "sheet", accepted)
     assert "expected 1 to 10 sentences, got 11" in failure(
         capsys, *command, "sheet", accepted, "-o", str(tmp_path / "x.csv"), "--sample", "11"
     )
@@ -240,8 +238,10 @@ def test_annotate_errors_are_one_line(capsys, sheets, tmp_path):
     assert "no.csv" in failure(capsys, *command, "read", "no.csv")
 
 
-@pytest.mark.parametrize("command", [("odds",), ("annotate", "sheet"), ("annotate", "read")])
+@pytest.mark.parametrize(
+    "command", [("odds",), ("lab", "annotate", "sheet"), ("lab", "annotate", "read")]
+)
 def test_text_help_teaches(capsys, command):
-    text = output(capsys, "text", *command, "--help")
-    assert "Usage: evenhand text" in text
+    text = output(capsys, *command, "--help")
+    assert f"Usage: evenhand {' '.join(command)} [OPTIONS]" in text
     assert "Example" in text

@@ -1,4 +1,4 @@
-"""`evenhand text swap | substitute | neutralize | anonymize` as a user of the shell meets them."""
+"""`evenhand rewrite …` as a user of the shell meets it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shell(capsys, monkeypatch, tmp_path):
 
     def go(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        code = run(["text", *arguments])
+        code = run(["rewrite", *arguments])
         return code, *capsys.readouterr()
 
     return go
@@ -178,7 +178,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     source.write_text("She left.\n" * 300_000)
     script = "import sys; from evenhand.cli import run; sys.exit(run(sys.argv[1:]))"
     writer = subprocess.Popen(
-        [sys.executable, "-c", script, "text", "swap", str(source)],
+        [sys.executable, "-c", script, "rewrite", "swap", str(source)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -279,11 +279,11 @@ def test_a_column_that_cannot_be_flipped_is_one_line(shell, options, problem):
 
 def test_a_text_can_be_given_as_an_argument(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run(["text", "swap", "Her neighbour waved to her.", "corpus.txt"]) == 2
+    assert run(["rewrite", "swap", "Her neighbour waved to her.", "corpus.txt"]) == 2
     assert "expected files or texts, got both" in capsys.readouterr().err
-    assert run(["text", "swap", "Her neighbour waved to her."]) == 0
+    assert run(["rewrite", "swap", "Her neighbour waved to her."]) == 0
     assert capsys.readouterr().out == "His neighbour waved to him.\n"
-    assert run(["text", "neutralize", "Does she know that he runs?"]) == 0
+    assert run(["rewrite", "neutralize", "Does she know that he runs?"]) == 0
     assert capsys.readouterr().out == "Do they know that they run?\n"
-    assert run(["text", "swap", "my corpus.txt"]) == 2
+    assert run(["rewrite", "swap", "my corpus.txt"]) == 2
     assert "No such file" in capsys.readouterr().err

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from evenhand.answers.table import Answers, read_answers
 from evenhand.cache import Cache
 from evenhand.explore.run import PredictionTable, read_prediction_table
 from evenhand.explore.subjects import Subjects
-from evenhand.language.asking import WORDS
+from evenhand.models.asking import WORDS
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import Number, Verdict, VerdictTest
 from evenhand.results import Items, Measurement
@@ -42,41 +44,44 @@ def make_findings() -> Findings:
             name="pronouns",
             kind="pronouns",
             title="model: pronouns",
-            subject="model",
+            subject="masked",
             measurements=(measurement("pronouns", "built-in sentences", items=items),),
         ),
         StageResult(
             name="professions",
             kind="professions",
             title="model: professions",
-            subject="model",
+            subject="masked",
             measurements=(measurement("professions", "all", parts=parts),),
         ),
         StageResult(
             name="odds",
             kind="odds",
             title="data: odds",
-            subject="data",
+            subject="corpus",
             measurements=(measurement("odds", "nurse"), measurement("odds", "judge")),
         ),
     )
 
-    def test(metric: str, query: str) -> VerdictTest:
+    def test(metric: str, query: str, **known: float) -> VerdictTest:
         numbers = {"value": 0.77, "low": 0.7, "high": 0.8, "p_value": 0.001, "p": 0.002}
-        return VerdictTest(label=metric, metric=metric, query=query, **numbers)
+        return VerdictTest(label=metric, metric=metric, query=query, **{**numbers, **known})
 
     verdicts = (
         Verdict(
-            subject="model",
+            subject="masked",
             name="tiny",
             topic="gender",
             level="strong evidence",
             sentence="It expects a man.",
             numbers=(Number(label="Score", value=0.77, low=0.7, high=float("inf")),),
-            tests=(test("pronouns", "built-in sentences"), test("professions", "difference")),
+            tests=(
+                test("pronouns", "built-in sentences", p=0.206, draws=1000),
+                test("professions", "difference"),
+            ),
         ),
         Verdict(
-            subject="data",
+            subject="corpus",
             name="letters",
             topic="gender",
             level="some evidence",
@@ -85,7 +90,7 @@ def make_findings() -> Findings:
         ),
     )
     return Findings(
-        subjects={"model": {"name": "tiny"}},
+        subjects={"masked": {"name": "tiny"}},
         settings={},
         topics=(),
         stages=stages,
@@ -110,8 +115,36 @@ def make_predictions(folder: Path) -> PredictionTable:
     return read_prediction_table(str(path), group=["gender"], text="bio")
 
 
+HOSTILE = "<img src=x onerror=window.pwned=1></script><script>window.pwned=1</script>\x1b\u202e"
+
+
+def make_answers(folder: Path) -> Answers:
+    """Two items in two wordings for two groups, seven samples; one refused, one without text."""
+    rows = []
+    for item, topic in (("nurse", "care"), ("judge", "law")):
+        for wording in ("describe", "story"):
+            for gender, name in (("woman", "Mary"), ("man", "John")):
+                for sample in range(7):
+                    text, outcome = f"{name} is number {sample}.", "answered"
+                    if (item, wording, sample) == ("nurse", "story", 5):
+                        text, outcome = ("I can't help with that.", "refused")
+                    if (item, gender, sample) == ("judge", "man", 6):
+                        text, outcome = ("", "empty")
+                    if sample == 1:
+                        text += HOSTILE + " and so on" * 100
+                    prompt = f"{wording} {name}, a {item}"
+                    row = {"item": item, "topic": topic, "wording": wording, "gender": gender}
+                    race = ("Black", "white")[sample % 2]
+                    row |= {"race": race, "prompt": prompt, "text": text, "outcome": outcome}
+                    rows.append({**row, "stars": sample, "verdict": HOSTILE if sample else None})
+    path = folder / "answers.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    groups = ["gender", "race"]
+    return read_answers(str(path), group=groups, score="stars", label="verdict")
+
+
 def make_subjects(vectors: Vectors, folder: Path) -> Subjects:
-    """A masked and a causal model, vectors, an audit and predictions."""
+    """A masked and a causal model, vectors, an audit, predictions and answers."""
     other = dict.fromkeys(WORDS, 0.01)
     table = {"lost": {"his": 0.4, "her": 0.1, "their": 0.05}, "[CLS]": {"he": 0.2, "she": 0.3}}
     words = {"said": {"he": 0.3, "she": 0.1}, "he": {"left": 0.5}, "she": {"left": 0.25}}
@@ -125,5 +158,6 @@ def make_subjects(vectors: Vectors, folder: Path) -> Subjects:
         vectors={"glove": vectors},
         findings=make_findings(),
         predictions=make_predictions(folder),
+        collected=make_answers(folder),
         cache=Cache(folder / "cache"),
     )

@@ -15,15 +15,17 @@ pytest.importorskip("uvicorn", reason="needs uvicorn, of the extra explore")
 pytest.importorskip("httpx2", reason="needs httpx2, of the extra dev")
 
 import evenhand as eh
+from by_lists import weat
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.explore import run, sentence, words
 from evenhand.explore.subjects import Subjects, load_subjects
 from evenhand.files import to_json
-from evenhand.language.likelihood import likelihoods
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
+from evenhand.models.likelihood import likelihoods
 from evenhand.summary import summarize
 from evenhand.text.rewrite.counterfactuals import counterfactuals
 from evenhand.vectors.mitigation import debias_topic
+from evenhand.wording import p_value
 
 
 def as_json(value):
@@ -134,11 +136,13 @@ def test_the_association_test_is_that_of_measure(ask, glove, query):
         targets=query.targets,
         attributes=query.attributes,
     )
-    assert read["measurement"] == as_json(eh.measure(glove, same, "weat")[0])
+    assert read["measurement"] == as_json(eh.measure(glove, same, "weat"))
     assert read["random_words"] == as_json(
-        eh.measure(glove, same, "weat", options={"permutations": 0})[0]
+        eh.measure(glove, same, "weat", options={"permutations": 0})
     )
     assert read["leave_one_out"] == as_json(eh.vectors.leave_one_out(glove, same))
+    random = eh.measure(glove, same, "weat", options={"permutations": 0})
+    assert read["p"]["random"] == p_value(random.p, random.draws)
     assert f"{read['measurement']['value']:.3f}" in read["summary"][0]
     assert read["chart"].startswith("<svg class=")
     assert " style=" not in read["chart"]
@@ -177,7 +181,7 @@ def test_axes_are_associations(ask, glove):
     read = ask("axes", vectors="glove", words=chosen, x=x, y=y)
     assert read["left_out"] == ["qqqqx", "qqqqy"]
     for axis, ends in (("x", x), ("y", y)):
-        m = eh.vectors.weat(glove, chosen[:2], ["librarian", "boss"], *ends.values())
+        m = weat(glove, chosen[:2], ["librarian", "boss"], *ends.values())
         scores = dict(zip(m.items["word"], m.items["score"], strict=True))
         for row in read["rows"]:
             assert row[axis] == pytest.approx(scores[row["word"]], abs=1e-12)
@@ -264,6 +268,7 @@ def test_verdicts_lead_to_the_tables_of_their_tests(ask):
         "model: pronouns",
     )
     assert (professions["kind"], professions["rows"]) == ("parts", 1)
+    assert [test["p_text"] for test in first["evidence"]] == ["0.2", "0.002"]
     odds, unknown = second["evidence"]
     assert tables[odds["table"]]["kind"] == "results"
     assert tables[odds["table"]]["stage"] == "data: odds"
@@ -311,14 +316,16 @@ def test_tables_that_do_not_exist(ask):
 
 
 def test_what_is_not_loaded_says_how_to_load_it(subjects):
-    from evenhand.explore.server import Explorer, Item, Nothing, RefusedError, TableView
+    from evenhand.explore.server import Explorer, RefusedError
 
     empty = Explorer(Subjects())
-    assert empty.start(Nothing())["models"] == []
+    assert empty.start()["models"] == []
     for call in (
-        lambda: empty.verdicts(Nothing()),
-        lambda: empty.table(TableView(table=None)),
-        lambda: empty.item(Item(item="1")),
+        empty.verdicts,
+        lambda: empty.table(table=None),
+        lambda: empty.item(item="1"),
+        lambda: empty.direct["answers"][1](),
+        lambda: empty.direct["answer"][1](item="nurse"),
     ):
         with pytest.raises(RefusedError, match="start with evenhand explore --"):
             call()

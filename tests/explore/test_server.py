@@ -33,6 +33,8 @@ ENDPOINTS = (
     "table",
     "table.csv",
     "item",
+    "answers",
+    "answer",
 )
 
 
@@ -222,7 +224,7 @@ def test_long_lists_are_refused(ask):
 
 
 def test_a_fault_of_ours_is_one_line_and_shown_in_the_terminal(subjects, monkeypatch, capsys):
-    def broken(*_):
+    def broken(*_, **__):
         raise RuntimeError("secret")
 
     monkeypatch.setattr(server.sentence, "read_built_in", broken)

@@ -29,10 +29,10 @@ CONTEXT.set_forkserver_preload(
         "transformers.models.auto.tokenization_auto",
         "transformers.models.bert.modeling_bert",
         "evenhand.cli.fewshot",
-        "evenhand.cli.masked",
+        "evenhand.cli.finetune",
         "evenhand.fewshot.runs",
         "evenhand.grid.fewshot",
-        "evenhand.masked.finetuning",
+        "evenhand.models.finetuning.training",
         "evenhand.report.page",
     ]
 )

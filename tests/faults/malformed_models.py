@@ -325,7 +325,14 @@ def run_case(folder: Path, model: Path, change: Change) -> tuple[int, str]:
     shutil.copytree(model, copy)
     change(copy)
     out, err = io.StringIO(), io.StringIO()
-    arguments = ["masked", "score", str(folder / "sentences.txt"), "--model", str(copy), "--json"]
+    arguments = [
+        "measure",
+        "pronouns",
+        str(copy),
+        "--data",
+        str(folder / "sentences.txt"),
+        "--json",
+    ]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = run(arguments)
     return code, err.getvalue()

@@ -35,44 +35,77 @@ def _folder(tmp_path, monkeypatch):
 
 LINE = "she reads. " * 250_000
 ROWS = "she reads [MASK].\n" * 150_000
+NAMES = "[NAME] reads [MASK].\n" * 150_000
 COLUMNS = "text,label,gender\n"
 PAIRS = ",sent_more,sent_less,stereo_antistereo,bias_type\n"
+SENTENCES = "Template\tPerson\tProfession\tGender\tProf_Gender\tSentence\n"
 DISTANCES = "protectedWord,wordToCompare,wordClass,cosineDistance,cosineSimilarity,connection\n"
 
 COMMANDS = {
-    "odds, a long line": (("text", "odds", "FILE", "--label", "label"), COLUMNS + LINE),
+    "odds, a long line": (("odds", "FILE", "--label", "label"), COLUMNS + LINE),
     "odds, one row over many lines": (
-        ("text", "odds", "FILE", "--label", "label", "--gender", "gender"),
+        ("odds", "FILE", "--label", "label", "--gender", "gender"),
         COLUMNS + '"' + "she\n" * 750_000,
     ),
     "odds, a long object": (
-        ("text", "odds", "FILE", "--label", "label"),
+        ("odds", "FILE", "--label", "label"),
         '{"label": ["' + LINE + '"]}\n',
     ),
     "annotate, sheet": (
-        ("text", "annotate", "sheet", "FILE", "-o", "sheet.csv"),
+        ("lab", "annotate", "sheet", "FILE", "-o", "sheet.csv"),
         '{"sentence": "a", "masked": "b", "pronoun": "she"}\n' * 75_000,
     ),
     "annotate, read": (
-        ("text", "annotate", "read", "FILE"),
+        ("lab", "annotate", "read", "FILE"),
         "id,sentence,verdict\n" + ",,\n" * 150_000,
     ),
     "fewshot": (
-        ("fewshot", "run", "--data", "FILE", "-o", "run"),
+        ("lab", "fewshot", "run", "--data", "FILE", "-o", "run"),
         COLUMNS + "she reads,cook,F\n" * 150_000,
     ),
     "audit": (("audit", "--data", "FILE", "-o", "audit"), COLUMNS + "a,cook,F\n" * 250_000),
-    "posterior": (("posterior", "fit", "FILE"), DISTANCES + "imam,a,c,1,0,none\n" * 150_000),
-    "score": (("masked", "score", "FILE"), ROWS),
-    "score, a long line": (("masked", "score", "FILE"), LINE),
-    "crows": (("masked", "crows", "FILE"), PAIRS + "0,a,b,stereo,age\n" * 150_000),
-    "associate": (("masked", "associate", "FILE"), "a\tb\n" * 750_000),
-    "generate": (("masked", "generate", "FILE"), ROWS),
-    "disco": (("masked", "measure", "mini", "--metric", "disco", "--data", "FILE"), ROWS),
-    "vectors": (("vectors", "info", "FILE"), "she 1.0 2.0 3.0\n" * 150_000),
-    "vectors, a long line": (("vectors", "info", "FILE"), "she " + "1.0 " * 750_000),
-    "swap": (("text", "swap", "FILE", "-o", "out"), "she " * 750_000),
-    "filter": (("text", "filter", "FILE", "-o", "out"), "she " * 750_000),
+    "posterior": (("lab", "posterior", "fit", "FILE"), DISTANCES + "imam,a,c,1,0,none\n" * 150_000),
+    "score": (("measure", "pronouns", "mini", "--data", "FILE"), ROWS),
+    "score, a long line": (("measure", "pronouns", "mini", "--data", "FILE"), LINE),
+    "crows": (
+        ("measure", "crows", "mini", "--data", "FILE"),
+        PAIRS + "0,a,b,stereo,age\n" * 150_000,
+    ),
+    "associate": (("measure", "professions", "mini", "--data", "FILE"), SENTENCES + LINE),
+    "generate": (("lab", "generate", "FILE"), ROWS),
+    "disco": (("measure", "mini", "--metric", "disco", "--data", "FILE"), NAMES),
+    "answers, collect": (
+        ("answers", "collect", "tiny-causal", "--prompts", "FILE", "-o", "out.jsonl"),
+        "prompt,item\n" + "she reads,1\n" * 150_000,
+    ),
+    "answers, measure": (
+        ("answers", "measure", "FILE", "--group", "gender"),
+        "item,gender,answer\n" + "1,f,she reads\n" * 150_000,
+    ),
+    "answers, a long text": (
+        ("answers", "measure", "FILE", "--group", "gender"),
+        "item,gender,answer\n1,f," + LINE,
+    ),
+    "scores": (("scores", "FILE"), "item,model,score\n" + "1,a,1\n" * 250_000),
+    "classifier": (
+        ("classifier", "FILE", "--group", "gender"),
+        "true,pred,gender\n" + "a,a,f\n" * 250_000,
+    ),
+    "compare": (("compare", "pronouns", "mini", "mini", "--data", "FILE"), ROWS),
+    "measure": (("measure", "perplexity", "tiny-causal", "--data", "FILE"), ROWS),
+    "debias a model": (("debias", "mini", "--texts", "FILE", "-o", "out"), ROWS),
+    "debias vectors": (
+        ("debias", "FILE", "--topic", "gender", "-o", "out.vec"),
+        "she 1.0 2.0 3.0\n" * 150_000,
+    ),
+    "compare vectors": (
+        ("compare", "glove", "FILE", "--topic", "gender"),
+        "she " + "1.0 " * 750_000,
+    ),
+    "vectors": (("info", "FILE"), "she 1.0 2.0 3.0\n" * 150_000),
+    "vectors, a long line": (("info", "FILE"), "she " + "1.0 " * 750_000),
+    "swap": (("rewrite", "swap", "FILE", "-o", "out"), "she " * 750_000),
+    "filter": (("filter", "FILE", "-o", "out"), "she " * 750_000),
 }
 
 
@@ -80,7 +113,7 @@ COMMANDS = {
 @pytest.mark.parametrize("case", COMMANDS)
 def test_a_bomb_is_refused(capsys, case, kind):
     arguments, content = COMMANDS[case]
-    if arguments[0] == "vectors" and kind != "gz":
+    if "vectors" in case and kind != "gz":
         pytest.skip("vectors are read from gzip alone")
     Path("bomb").write_bytes(PACK[kind](content.encode()))
     assert Path("bomb").stat().st_size < 60_000
@@ -96,15 +129,15 @@ def test_an_archive_of_vectors_is_refused_before_it_is_read(capsys):
     with zipfile.ZipFile("bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("meta", "words", "matrix"):
             archive.writestr(f"{name}.npy", content.getvalue())
-    error = failure(capsys, "vectors", "info", "bomb.npz", *LIMIT)
+    error = failure(capsys, "info", "bomb.npz", *LIMIT)
     assert "more than the limit for input of 1 MB allows" in error
     Path("bomb.npz.gz").write_bytes(gzip.compress(Path("bomb.npz").read_bytes()))
-    assert "more than the limit" in failure(capsys, "vectors", "info", "bomb.npz.gz", *LIMIT)
+    assert "more than the limit" in failure(capsys, "info", "bomb.npz.gz", *LIMIT)
 
 
 def test_xz_and_zip_are_refused(capsys):
     Path("bomb").write_bytes(lzma.compress(b"she " * 1_000_000))
-    assert "got a xz file" in failure(capsys, "text", "swap", "bomb")
+    assert "got a xz file" in failure(capsys, "rewrite", "swap", "bomb")
 
 
 def test_tables_in_parquet_are_limited():
@@ -124,15 +157,15 @@ def test_tables_in_parquet_are_limited():
 
 def test_a_corpus_is_streamed_whatever_its_size(capsys):
     Path("in.csv").write_text(COLUMNS + "she reads,cook,F\nhe reads,poet,M\n" * 40_000)
-    calls = ("text", "odds", "in.csv", "--label", "label", "--gender", "gender", "--json")
+    calls = ("odds", "in.csv", "--label", "label", "--gender", "gender", "--json")
     output(capsys, *calls, *LIMIT)
     Path("in.txt").write_text("she reads.\n" * 150_000)
-    output(capsys, "text", "swap", "in.txt", "-o", "out.txt", *LIMIT)
+    output(capsys, "rewrite", "swap", "in.txt", "-o", "out.txt", *LIMIT)
 
 
 def test_the_limit_is_raised(capsys):
     Path("in").write_bytes(gzip.compress(b"the cook lost [MASK] keys.\n" * 9_000))
-    calls = ("masked", "score", "in", "--json")
+    calls = ("measure", "pronouns", "mini", "--data", "in", "--json")
     assert "more than 8,192 lines" in failure(capsys, *calls, *LIMIT)
     output(capsys, *calls, "--max-size", "2MB")
 
@@ -140,13 +173,13 @@ def test_the_limit_is_raised(capsys):
 @pytest.mark.parametrize("size", ["0", "1023", "-1", "much", "1e9", "999999999999999999GB"])
 def test_a_size_that_is_none_is_refused(capsys, size):
     Path("in").write_text("she reads.\n")
-    assert "expected" in failure(capsys, "text", "swap", "in", "--max-size", size)
+    assert "expected" in failure(capsys, "rewrite", "swap", "in", "--max-size", size)
 
 
 HOSTS = {
-    "score": ("masked", "score", "bomb"),
-    "odds": ("text", "odds", "bomb", "--label", "label"),
-    "fewshot": ("fewshot", "run", "--data", "bomb", "-o", "run"),
+    "score": ("measure", "pronouns", "mini", "--data", "bomb"),
+    "odds": ("odds", "bomb", "--label", "label"),
+    "fewshot": ("lab", "fewshot", "run", "--data", "bomb", "-o", "run"),
 }
 
 

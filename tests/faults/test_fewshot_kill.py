@@ -16,12 +16,13 @@ pytestmark = pytest.mark.slow
 RUN = """
 import sys
 from pathlib import Path
+import numpy
 from evenhand import training
 from evenhand.fewshot import Dataset, sample
 from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.settings import TrainingSettings
 from evenhand.fewshot.training import evaluate, train
-from evenhand.masked import encoding
+from evenhand.models import encoding
 
 kind, folder = sys.argv[1:]
 Path(folder).mkdir(exist_ok=True)
@@ -45,7 +46,7 @@ else:
     source = TunedEncoder("small", data.texts)
     settings = TrainingSettings(batch=2, validate_every=8, encoder_learning_rate=1e-3)
 trained = train(settings, source, drawn["train"], drawn["valid"], f"{folder}/run", progress=report)
-evaluate(trained, source, drawn["test"]).save(f"{folder}/test.npy")
+numpy.save(f"{folder}/test.npy", evaluate(trained, source, drawn["test"]).log_probs)
 """
 
 

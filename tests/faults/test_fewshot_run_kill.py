@@ -1,4 +1,4 @@
-"""`evenhand fewshot run` under SIGKILL at any moment: the same command ends with the same bytes."""
+"""`lab fewshot run` under SIGKILL at any moment: the same command ends with the same bytes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ pytestmark = pytest.mark.slow
 
 RUN = """
 import sys
+import time
 from contextlib import contextmanager
+from pathlib import Path
 from evenhand.cli import fewshot, run
-from evenhand import training
+from evenhand import files, training
 from evenhand.fewshot import runs
-from evenhand.masked import encoding
+from evenhand.models import encoding
 
 encoding.TOKENS, encoding.STORED = {"cpu": 512}, {"cpu": 1}
 training.INTERVAL, training.SHARE = 0.0, 1e9
@@ -33,17 +35,20 @@ def step_bars(units):
 def announced(name, act):
     def announce(*arguments, **more):
         seen(name, 0)
+        while Path("hold " + name).exists():
+            time.sleep(0.01)
         return act(*arguments, **more)
     return announce
 
 fewshot.step_bars = step_bars
-for name in ("_save_tables", "save_json"):
-    setattr(runs, name, announced(name, getattr(runs, name)))
+for module, name in ((files, "save_csv"), (runs, "save_json")):
+    setattr(module, name, announced(name, getattr(module, name)))
 arguments = sys.argv[1:]
 sys.exit(run([*arguments, "--cache", arguments[-1] + " cache", "--json"]) or seen("end", 0))
 """
 
 QUICK = (
+    "lab",
     "fewshot",
     "run",
     "--data",
@@ -126,7 +131,11 @@ def test_killed_again_and_again_the_files_are_the_same(place, undisturbed, kind)
 def test_killed_while_the_results_are_written(place, undisturbed):
     lines, expected = undisturbed("frozen")
     late = (*QUICK, *KINDS["frozen"], "--out", "late")
-    killed(place, *late, lines=lines.index("at _save_tables 0") + 1, wait=0.4)
+    hold = place / "hold save_json"
+    hold.touch()
+    killed(place, *late, lines=lines.index("at save_json 0") + 1, wait=0)
+    hold.unlink()
+    assert (place / "late" / "by_class.csv").exists()
     assert not (place / "late" / "results.json").exists()
     (place / "late" / "split-0" / ".answers.npz.abcd1234").write_text("cut short")
     assert not any("training" in line for line in steps(place, *late))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cli_shell import failure, output
 
 from evenhand.audit.stages import Silent, Stage, run_stage
 from evenhand.cache import Cache, content_key
@@ -15,7 +16,7 @@ from evenhand.errors import EvenhandError
 from evenhand.fewshot import answers, data, encoders, episodes, features
 from evenhand.grid.spec import cell_key
 from evenhand.grid.store import Store
-from evenhand.masked import encoding
+from evenhand.models import encoding
 from evenhand.results import Measurement
 from evenhand.training import read_tensors, save_tensors
 from evenhand.vectors.cache import SUFFIX
@@ -68,6 +69,19 @@ def test_answers_of_a_model_and_embeddings(tmp_path):
     check(path, read, lambda value: np.array_equal(value, entries))
 
 
+def test_a_command_with_the_cache_of_a_causal_model(tmp_path, monkeypatch, capsys):
+    """The output is the same, however the cache is damaged; a damaged mark is refused."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("The nurse reads a book.\nThe judge reads a book.\n")
+    words = ["measure", "perplexity", "tiny-causal", "--data", "in.txt", "--cache", "c", "--json"]
+    first = output(capsys, *words)
+    (path,) = Path("c").glob("*.npy")
+    for _ in flips(path, 6):
+        assert output(capsys, *words) == first
+    for _ in flips(Path("c/evenhand-cache"), 3):
+        assert "use another folder" in failure(capsys, *words)
+
+
 def test_a_large_batch_that_is_mapped(tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand.cache.MAPPED", 1)
     test_answers_of_a_model_and_embeddings(tmp_path)
@@ -113,11 +127,11 @@ def test_answers_and_episodes_of_few_shot_runs(tmp_path):
     drawn.save(path)
     check(path, lambda: episodes.Episodes.load(path), lambda value: value.digest == drawn.digest)
     rng = np.random.default_rng(0)
-    given = answers.Answers.of(np.log(rng.dirichlet(np.ones(3), (5, 6))), drawn, dataset)
-    saved = answers.SavedAnswers(given, None, np.zeros(len(given.names), dtype=np.int64))
+    given = answers.FewShotPredictions.of(np.log(rng.dirichlet(np.ones(3), (5, 6))), drawn, dataset)
+    saved = answers.Classifier.of(given, np.zeros(len(given.names), dtype=np.int64))
     path = tmp_path / "answers.npz"
     saved.save(path)
-    first = answers.SavedAnswers.load(path)
+    first = answers.Classifier.load(path)
 
     def same(value: Any) -> bool:
         return all(
@@ -125,7 +139,7 @@ def test_answers_and_episodes_of_few_shot_runs(tmp_path):
             for name in ("log_probs", "rows", "truth", "classes", "genders", "names")
         )
 
-    check(path, lambda: answers.SavedAnswers.load(path), same)
+    check(path, lambda: answers.Classifier.load(path), same)
 
 
 def test_networks_and_checkpoints(tmp_path):

@@ -148,7 +148,7 @@ def test_leftovers_of_a_host_with_another_clock_do_not_hold_anything_up(tmp_path
     run(grid, tmp_path / "calm", workers=1)
     out = tmp_path / "skewed"
     out.mkdir()
-    (out / "launcher.lock").touch()
+    (out / ".lock").touch()
     (out / "launcher.json").write_text('{"launch": "x", "host": "elsewhere", "pid": 1}')
     for cell, skew in zip(grid.cells, (-1e6, 1e6), strict=False):
         work = out / "work" / cell.key
@@ -156,7 +156,7 @@ def test_leftovers_of_a_host_with_another_clock_do_not_hold_anything_up(tmp_path
         record, lock = work / ".worker.json", work.with_name(f"{cell.key}.lock")
         record.write_text('{"host": "elsewhere", "pid": 1}')
         lock.touch()
-        for path in (record, lock, out / "launcher.json", out / "launcher.lock"):
+        for path in (record, lock, out / "launcher.json", out / ".lock"):
             os.utime(path, (time.time() + skew,) * 2)
     run(grid, out, workers=1)
     assert contents(out) == contents(tmp_path / "calm")

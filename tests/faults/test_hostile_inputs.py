@@ -35,17 +35,17 @@ def _folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("text", "swap", "FILE", "--text", "text", "--input-format", "jsonl"),
-        ("text", "odds", "FILE", "--label", "label"),
-        ("text", "annotate", "sheet", "FILE", "-o", "sheet.csv"),
-        ("text", "undo", "in.txt", "FILE", "-o", "back"),
-        ("masked", "score", "FILE"),
-        ("masked", "generate", "FILE"),
-        ("fewshot", "run", "--data", "FILE", "-o", "run"),
+        ("rewrite", "swap", "FILE", "--text", "text", "--input-format", "jsonl"),
+        ("odds", "FILE", "--label", "label"),
+        ("lab", "annotate", "sheet", "FILE", "-o", "sheet.csv"),
+        ("rewrite", "undo", "in.txt", "FILE", "-o", "back"),
+        ("measure", "pronouns", "mini", "--data", "FILE"),
+        ("lab", "generate", "FILE"),
+        ("lab", "fewshot", "run", "--data", "FILE", "-o", "run"),
         ("audit", "--data", "FILE", "-o", "audit"),
-        ("vectors", "measure", "glove", "--query", "FILE"),
+        ("measure", "glove", "--query", "FILE"),
         ("report", "FOLDER"),
-        ("fewshot", "bias", "FOLDER"),
+        ("lab", "fewshot", "bias", "FOLDER"),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )
@@ -74,17 +74,17 @@ def test_the_place_of_wrong_json_is_named():
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("text", "swap", "in.txt", "-o", "LOOP"),
-        ("text", "swap", "in.txt", "-o", "out", "--edits", "LOOP"),
-        ("text", "swap", "LOOP", "-o", "out"),
-        ("text", "filter", "in.txt", "-o", "LOOP"),
-        ("text", "odds", "in.csv", "--label", "label", "--gender", "gender", "-o", "LOOP.csv"),
-        ("vectors", "distances", "glove", "--topic", "gender", "-o", "LOOP.csv"),
-        ("masked", "score", "in.txt", "--items", "LOOP.csv"),
-        ("masked", "associate", "-o", "LOOP"),
-        ("fewshot", "run", "--data", "in.csv", "-o", "LOOP"),
+        ("rewrite", "swap", "in.txt", "-o", "LOOP"),
+        ("rewrite", "swap", "in.txt", "-o", "out", "--edits", "LOOP"),
+        ("rewrite", "swap", "LOOP", "-o", "out"),
+        ("filter", "in.txt", "-o", "LOOP"),
+        ("odds", "in.csv", "--label", "label", "--gender", "gender", "-o", "LOOP.csv"),
+        ("lab", "vectors", "distances", "glove", "--topic", "gender", "-o", "LOOP.csv"),
+        ("measure", "pronouns", "mini", "--data", "in.txt", "--items", "LOOP.csv"),
+        ("measure", "professions", "mini", "-o", "LOOP"),
+        ("lab", "fewshot", "run", "--data", "in.csv", "-o", "LOOP"),
         ("audit", "--vectors", "glove", "-o", "LOOP"),
-        ("posterior", "fit", "in.csv", "-o", "LOOP"),
+        ("lab", "posterior", "fit", "in.csv", "-o", "LOOP"),
     ],
     ids=" ".join,
 )
@@ -128,13 +128,15 @@ def test_absurd_options_of_a_network(name, options):
 
 
 def test_absurd_options_of_a_run(capsys):
-    calls = ("fewshot", "run", "--data", "simulated:per_class=20", "-o", "run")
+    calls = ("lab", "fewshot", "run", "--data", "simulated:per_class=20", "-o", "run")
     for option in ("projection=1000000000", "hidden=1e300", "scale=nan", "hidden", "=3"):
         failure(capsys, *calls, "--network", "relation-base", "--option", option)
     for name in ("--ways", "--shots", "--splits"):
         failure(capsys, *calls, name, str(10**12))
     for device in ("meta", "mps", "xla", "cuda:99", ""):
-        assert "device" in failure(capsys, "masked", "score", "-", "--device", device)
+        assert "device" in failure(
+            capsys, "measure", "pronouns", "mini", "--data", "-", "--device", device
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-30, 1e18, 1e37, 3e38])
@@ -159,10 +161,10 @@ def test_no_warning_of_vectors_that_overflow(capsys, glove):
     Path("large.vec").write_text("\n".join(lines) + "\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        output(capsys, "vectors", "info", "large.vec")
-        output(capsys, "vectors", "analogies", "large.vec", "man", "king", "woman")
+        output(capsys, "info", "large.vec")
+        output(capsys, "lab", "vectors", "analogies", "large.vec", "man", "king", "woman")
         for method in ("hard", "soft", "inlp", "leace"):
-            calls = ("vectors", "debias", "large.vec", "--method", method, "-o", "out.vec")
+            calls = ("debias", "large.vec", "--method", method, "-o", "out.vec")
             assert run(calls) in (0, 2)
     assert "Warning" not in capsys.readouterr().err
 

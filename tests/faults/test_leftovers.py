@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from evenhand import files
+from evenhand.cache import Cache
 from evenhand.cli import run
 from evenhand.files import replace_file, save_json
+from evenhand.models import ask
 from evenhand.text.corpus import pool
 
 pytestmark = pytest.mark.slow
@@ -33,7 +35,7 @@ def _folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("arguments", [("-o", "out.txt"), ("-o", "out.txt.gz"), ()])
 def test_no_output_without_its_edits(capfdbinary, arguments):
     Path("in.txt").write_text("she reads.\n" * 300_000)
-    code = run(["text", "swap", "in.txt", *arguments, "--edits", str(FULL)])
+    code = run(["rewrite", "swap", "in.txt", *arguments, "--edits", str(FULL)])
     captured = capfdbinary.readouterr()
     assert code == 1
     assert captured.out == b""
@@ -82,18 +84,15 @@ def test_files_of_others_are_left_alone(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, "out.json"])
 
 
-def echo(piece: bytes) -> bytes:
-    return piece
-
-
 def test_a_worker_whose_parent_died_within_a_message_ends_quietly(capfd):
-    ours, theirs = multiprocessing.Pipe()
-    worker = threading.Thread(target=pool._serve, args=(theirs, echo, False))
+    context = multiprocessing.get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    worker = context.Process(target=pool.end_with_parent, args=(theirs,))
     worker.start()
     os.write(ours.fileno(), (1000).to_bytes(4, "big") + b"only a part")
     ours.close()
     worker.join(timeout=30)
-    assert not worker.is_alive()
+    assert worker.exitcode == 1
     assert capfd.readouterr().err == ""
 
 
@@ -106,7 +105,7 @@ def test_a_killed_main_process_leaves_no_traceback(seconds):
                 sys.executable,
                 "-m",
                 "evenhand",
-                "text",
+                "rewrite",
                 "swap",
                 "in.txt",
                 "-o",
@@ -121,3 +120,35 @@ def test_a_killed_main_process_leaves_no_traceback(seconds):
         process.wait()
         time.sleep(3)
     assert b"Traceback" not in Path("err").read_bytes()
+
+
+@pytest.mark.parametrize("call", ["open", "fsync"])
+def test_a_full_or_read_only_disk_is_named_by_the_file_to_write(tmp_path, monkeypatch, call):
+    def fail(*given, **named):
+        path = given[0] if call == "open" else None
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError) as raised, replace_file(tmp_path / "out.json") as file:  # noqa: PT011
+        file.write(b"{}")
+    monkeypatch.undo()
+    assert raised.value.filename == str(tmp_path / "out.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ask_needs_no_room_for_its_cache(tmp_path, monkeypatch):
+    """The cache of `ask` is a convenience: without room the answer is the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sentence = "The clerk lost [MASK] keys."
+    [first] = ask(sentence)
+
+    def fail(*_given, **_named):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("evenhand.cache.replace_file", fail)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    [again] = ask(sentence)
+    assert again.words == first.words
+    assert not list((tmp_path / "other").rglob("*.npy"))
+    with pytest.raises(OSError, match="Read-only"):
+        Cache(tmp_path / "named")

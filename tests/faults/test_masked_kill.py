@@ -14,7 +14,7 @@ from killing import errors, finished, killed, stopped
 from evenhand import training
 from evenhand.errors import FileError, PartialFailure
 from evenhand.files import to_json
-from evenhand.masked.finetuning import Settings, finetune
+from evenhand.models.finetuning.training import FinetuneSettings, finetune
 from small_encoder import save_small
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ RUN = """
 import sys
 from contextlib import contextmanager
 from evenhand.cli import run
-from evenhand.cli import masked
+from evenhand.cli import finetune
 from evenhand import training
 
 training.INTERVAL = float(sys.argv[1])
@@ -44,7 +44,7 @@ training.SHARE = 1.0
 def progress():
     yield lambda what, done, *_: what == "training" and print(what, done, flush=True)
 
-masked.step_bars = lambda *_: progress()
+finetune.step_bars = lambda *_: progress()
 sys.exit(run(sys.argv[2:]))
 """
 
@@ -65,7 +65,7 @@ def command(output: str, interval: float) -> list[str]:
     options = [
         f"--{flags.get(name, name.replace('_', '-'))}={value}" for name, value in OPTIONS.items()
     ]
-    arguments = [str(interval), "masked", "finetune", "text.txt", "--model", "small"]
+    arguments = [str(interval), "finetune", "text.txt", "--model", "small"]
     return [*arguments, "--sentences", "masked.txt", "-o", output, *options]
 
 
@@ -124,7 +124,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(small, undisturbed):
 def test_a_full_disk_is_reported_and_the_checkpoint_before_is_whole(small, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "INTERVAL", 0.0)
     monkeypatch.setattr(training, "SHARE", 1.0)
-    options = {"settings": Settings(**OPTIONS), "sentences": MASKED}
+    options = {"settings": FinetuneSettings(**OPTIONS), "sentences": MASKED}
     undisturbed = finetune(small / "small", TEXT, folder=tmp_path / "undisturbed", **options)
     weights = (tmp_path / "undisturbed" / "model" / "model.safetensors").read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -150,7 +150,7 @@ def test_a_full_disk_is_reported_and_the_checkpoint_before_is_whole(small, tmp_p
 
 
 def test_a_damaged_checkpoint_is_named(small, tmp_path):
-    options = {"settings": Settings(**OPTIONS), "sentences": MASKED}
+    options = {"settings": FinetuneSettings(**OPTIONS), "sentences": MASKED}
 
     def stop(what, done, total, words):
         if what == "training" and done > 2000:
@@ -167,7 +167,7 @@ def test_a_damaged_checkpoint_is_named(small, tmp_path):
 
 
 def test_two_runs_in_one_folder_do_not_mix(small, tmp_path):
-    options = {"settings": Settings(**OPTIONS), "sentences": MASKED}
+    options = {"settings": FinetuneSettings(**OPTIONS), "sentences": MASKED}
 
     def meddle(what, done, total, words):
         if what == "training":

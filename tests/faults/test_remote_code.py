@@ -83,7 +83,7 @@ def test_an_answer_on_standard_input_does_not_run_code_of_the_hub(model, tmp_pat
     change(folder / "config.json", auto_map=AUTO_MAP, model_type="own")
     done = shell(
         tmp_path / "home",
-        *("masked", "score", "-", "--model", "hf:someone/own"),
+        *("measure", "pronouns", "hf:someone/own", "--data", "-"),
         stdin="y\ny\ny\nThe clerk lost [MASK] keys.\n",
     )
     assert not trace.exists()
@@ -103,10 +103,10 @@ def test_code_is_refused_from_hub_and_folder_alike(model, tmp_path, monkeypatch,
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("an answer was read"))
     name = str(folder)
     if hub:
-        monkeypatch.setattr("evenhand.masked.model.fetch", lambda _: folder)
+        monkeypatch.setattr("evenhand.models.sources.fetch", lambda _: folder)
         name = "hf:someone/own"
     with pytest.raises(FileError, match=rf"{file}: the model comes with code of its own"):
-        eh.masked.load(name)
+        eh.models.load(name)
     assert not trace.exists()
 
 
@@ -119,7 +119,7 @@ def test_kernels_of_the_hub_are_refused(model, tmp_path, implementation):
     shutil.copytree(model, folder)
     change(folder / "config.json", attn_implementation=implementation)
     with pytest.raises(FileError, match="kernels of the hub are code, which is never run"):
-        eh.masked.load(folder)
+        eh.models.load(folder)
 
 
 @pytest.mark.parametrize("implementation", ["eager", "sdpa", None])
@@ -127,7 +127,7 @@ def test_attention_of_torch_is_accepted(model, tmp_path, implementation):
     folder = tmp_path / "own"
     shutil.copytree(model, folder)
     change(folder / "config.json", attn_implementation=implementation)
-    assert eh.masked.load(folder).dim == 32
+    assert eh.models.load(folder).dim == 32
 
 
 @pytest.mark.parametrize("complete", [False, True])
@@ -138,7 +138,7 @@ def test_adapters_are_refused(model, tmp_path, complete):
         (folder / "config.json").unlink()
     change(folder / "adapter_config.json", base_model_name_or_path="someone/model")
     with pytest.raises(FileError, match="expected a complete model, got an adapter"):
-        eh.masked.load(folder)
+        eh.models.load(folder)
 
 
 class Harm:
@@ -159,7 +159,7 @@ def test_pickled_weights_that_would_run_code_are_refused(model, tmp_path):
         value = {"harm": Harm(trace)}
         save(value if number == 0 else pickle.dumps(value), folder / "pytorch_model.bin")
         with pytest.raises(FileError, match="not a masked language model that loads") as caught:
-            eh.masked.load(folder)
+            eh.models.load(folder)
         assert "\n" not in str(caught.value)
         assert not trace.exists()
 
@@ -174,10 +174,10 @@ def test_only_data_is_downloaded(model, tmp_path, monkeypatch):
         return str(model)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    monkeypatch.setattr("evenhand.masked.sources.reachable", lambda: True)
-    assert eh.masked.load("hf:someone/own").name == "hf:someone/own"
+    monkeypatch.setattr("evenhand.models.sources.reachable", lambda: True)
+    assert eh.models.load("hf:someone/data").name == "hf:someone/data"
     [(name, allowed, ignored, cached)] = requests
-    assert name == "someone/own"
+    assert name == "someone/data"
     assert not cached
     for file in ("modeling_own.py", "code.py", "setup.sh", "kernel.so", "own.pkl"):
         assert not any(fnmatch(file, pattern) for pattern in allowed)
@@ -186,7 +186,7 @@ def test_only_data_is_downloaded(model, tmp_path, monkeypatch):
 
 def test_without_network_the_cache_is_used(model, tmp_path):
     make_hub(tmp_path / "home", model)
-    arguments = ("masked", "score", "-", "--model", "hf:someone/own", "--json")
+    arguments = ("measure", "pronouns", "hf:someone/own", "--data", "-", "--json")
     done = shell(tmp_path / "home", *arguments, stdin="The nurse said that [MASK] was late.\n")
     assert done.returncode == 0, done.stderr
 
@@ -203,8 +203,8 @@ def test_without_network_a_model_of_the_hub_is_refused_at_once(monkeypatch, tmp_
     monkeypatch.setattr("socket.create_connection", refuse)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(InputError, match=r"'hf:no/such-model': could not be had .*does not answer"):
-        eh.masked.load("hf:no/such-model")
+        eh.models.load("hf:no/such-model")
     with pytest.raises(InputError, match="could not be had"):
-        eh.masked.load("hf:../../etc")
+        eh.models.load("hf:../../etc")
     with pytest.raises(InputError, match="could not be had"):
-        eh.masked.load("hf:")
+        eh.models.load("hf:")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from evenhand.fewshot.answers import Answers, Counterfactuals
+from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions
 
 
 @dataclass
@@ -45,10 +45,10 @@ class World:
         truth = np.tile(np.repeat(np.arange(self.ways), self.queries), (len(chosen), 1))
         names = tuple(f"class {k}" for k in range(classes)) if classes else ()
         known = None if genders is None else genders.ravel()[rows]
-        return Answers(log_probs, rows, truth, chosen, known, names)
+        return FewShotPredictions(log_probs, rows, truth, chosen, known, names)
 
     def run(self, rng, classes, noise=0.0):
-        """Answers of a classifier and of one that sees the same texts through noise."""
+        """Predictions of a classifier and of one that sees the same texts through noise."""
         points = self.points(rng, classes)
         drawn = self.draw(rng, classes)
         blurred = points + noise * rng.normal(size=points.shape)

@@ -29,7 +29,7 @@ def naive(measured):
     return measured.details["naive_low"], measured.details["naive_high"]
 
 
-def measures(both, **options):
+def measures(both, seed=0, prob=0.95, **options):
     """The parts of the bias by measure."""
-    measured = metrics.bias(both, **options)
+    measured = metrics.Bias(**options)(both, seed=seed, prob=prob)
     return {part.query: part for part in measured.select("measure")}

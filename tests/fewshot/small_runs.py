@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evenhand.fewshot import read
 from evenhand.fewshot.episodes import Episodes
+from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.runs import FewShotRun, run
 from evenhand.fewshot.settings import RunSettings, TrainingSettings
 from evenhand.files import to_json
@@ -38,7 +39,7 @@ class Runs:
         self._done: dict[str, FewShotRun] = {}
 
     def make(self, settings, folder, dataset=None, **more):
-        how = {"encoder": self.encoder, "cache": self.cache, "permutations": 200, **more}
+        how = {"encoder": self.encoder, "cache": self.cache, "bias": Bias(permutations=200), **more}
         return run(self.people if dataset is None else dataset, settings, folder, **how)
 
     def done(self, network="proto-euclidean", **more):

@@ -68,7 +68,7 @@ def test_the_versions_of_the_corpus(prepared):
 
 
 def test_a_text_and_its_copy_are_on_one_side(prepared):
-    from evenhand.masked.learning_text import collect
+    from evenhand.models.finetuning.text import collect
 
     corpus = corpus_versions.Corpus.read(prepared, 0, 4)
     texts = corpus.tuning_texts("balanced", 0.2)

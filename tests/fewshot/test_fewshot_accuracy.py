@@ -8,8 +8,8 @@ import pytest
 from scored import compared, naive, scored
 
 from evenhand.errors import InputError
-from evenhand.fewshot.answers import Answers, join
-from evenhand.fewshot.metrics.accuracy import accuracy, macro_f1, scores
+from evenhand.fewshot.answers import FewShotPredictions, join
+from evenhand.fewshot.metrics.accuracy import Accuracy, macro_f1, scores
 from evenhand.instruments import compare
 from evenhand.results import Measurement
 from evenhand.statistics.intervals import t_mean
@@ -17,16 +17,16 @@ from evenhand.statistics.intervals import t_mean
 YES, NO = np.log(0.9), np.log(0.1)
 
 
-def small() -> Answers:
+def small() -> FewShotPredictions:
     """Two episodes of two classes with two queries each; class 2 is once taken for class 0."""
     said = np.array([[0, 0, 1, 0], [0, 0, 0, 1]])
     log_probs = np.where(said[:, :, None] == np.arange(2), YES, NO)
     truth = np.array([[0, 0, 1, 1]] * 2)
     rows = np.array([[0, 1, 10, 11], [0, 2, 20, 21]])
-    return Answers(log_probs, rows, truth, np.array([[0, 1], [0, 2]]))
+    return FewShotPredictions(log_probs, rows, truth, np.array([[0, 1], [0, 2]]))
 
 
-def brute(answers: Answers, metric: str, episodes) -> float:
+def brute(answers: FewShotPredictions, metric: str, episodes) -> float:
     """The metric from a list of episodes by plain loops."""
     asked, right, said, within = {}, {}, {}, []
     for e in episodes:
@@ -119,7 +119,7 @@ def test_all_classes_in_every_episode(world):
 def test_one_episode_has_no_interval():
     answers = small()
     names = ("log_probs", "rows", "truth", "classes")
-    one = Answers(*(getattr(answers, name)[:1] for name in names))
+    one = FewShotPredictions(*(getattr(answers, name)[:1] for name in names))
     made = scored(one)["accuracy"]
     assert (made.low, made.high, *naive(made)) == (0, 1, 0, 1)
 
@@ -128,7 +128,7 @@ def test_more_of_the_same_episodes_do_not_narrow_the_class_interval(world):
     rng = np.random.default_rng(6)
     answers, _ = world.run(rng, 8)
     names = ("log_probs", "rows", "truth", "classes")
-    four = Answers(*(np.concatenate([getattr(answers, name)] * 4) for name in names))
+    four = FewShotPredictions(*(np.concatenate([getattr(answers, name)] * 4) for name in names))
     once, again = scored(answers)["accuracy"], scored(four)["accuracy"]
     assert np.diff(naive(again)) / np.diff(naive(once)) == pytest.approx(0.5, abs=0.02)
     assert (again.high - again.low) / (once.high - once.low) > 0.8
@@ -159,7 +159,7 @@ def test_bad_input(change, message):
 
 def test_other_episodes_cannot_be_compared():
     with pytest.raises(InputError, match="classifier and classifier: expected the same test quer"):
-        compare(accuracy(small()), accuracy(replace(small(), rows=small().rows + 1)))
+        compare(Accuracy()(small()), Accuracy()(replace(small(), rows=small().rows + 1)))
 
 
 def test_macro_f1_of_many_at_once():
@@ -168,7 +168,7 @@ def test_macro_f1_of_many_at_once():
 
 
 def test_json():
-    measured = accuracy(small())
+    measured = Accuracy()(small())
     assert Measurement.from_dict(measured.to_dict()) == measured
     assert "naive_low" in measured.details
     assert "0.750" in str(measured)
@@ -207,7 +207,7 @@ def test_coverage_of_new_classes_with_more_draws(world, classes):
 
 def test_rows_by_class_are_those_of_plain_loops(world):
     answers, _ = world.run(np.random.default_rng(0), 8)
-    measured = accuracy(answers)
+    measured = Accuracy()(answers)
     rows, f1 = measured.select("class"), measured.part("f1").select("class")
     truth = np.take_along_axis(answers.classes, answers.truth, 1)
     said = np.take_along_axis(answers.classes, answers.predicted, 1)
@@ -235,14 +235,14 @@ def test_the_interval_of_a_class_holds_for_new_texts_and_opponents(world):
         points[0] = 0.8 + 1.3 * rng.normal(size=points[0].shape)
         drawn = world.draw(rng, 9)
         made = world.answers(world.log_probs(points, points, *drawn), drawn[0], drawn[2])
-        row = accuracy(made).part("0", by="class")
+        row = Accuracy()(made).part("0", by="class")
         values.append(row.value)
         ends.append((row.low, row.high))
     held = np.mean([low <= np.mean(values) <= high for low, high in ends])
     assert held >= 0.82
 
 
-def genders_by_class() -> Answers:
+def genders_by_class() -> FewShotPredictions:
     """Class 0 is easy and all but one of its texts are men's, class 1 the other way round; within
     a class men and women do alike.
     """
@@ -252,17 +252,17 @@ def genders_by_class() -> Answers:
     genders = np.tile([0, 0, 0, 1, 1, 1, 0, 0], (episodes, 1))
     log_probs = np.where(said[:, :, None] == np.arange(2), -0.1, -3.0)
     rows = np.tile(np.arange(8), (episodes, 1))
-    return Answers(log_probs, rows, truth, np.tile([0, 1], (episodes, 1)), genders)
+    return FewShotPredictions(log_probs, rows, truth, np.tile([0, 1], (episodes, 1)), genders)
 
 
 def by_gender(answers):
-    measured = accuracy(answers)
+    measured = Accuracy()(answers)
     f1 = {f"{part.query}_f1": part for part in measured.part("f1").select("gender")}
     return {part.query: part for part in measured.select("gender")} | f1
 
 
 def by_component(runs):
-    return {part.query: part for part in accuracy(join(runs)).select("component")}
+    return {part.query: part for part in Accuracy()(join(runs)).select("component")}
 
 
 def test_genders_are_compared_within_classes():
@@ -309,7 +309,9 @@ def _runs(rng, splits, seeds, split_sd, seed_sd, episodes=150):
             right = rng.random(truth.shape) < np.take_along_axis(chance[classes], truth, axis=1)
             said = np.where(right, truth, (truth + 1) % 5)
             log_probs = np.where(said[:, :, None] == np.arange(5), -0.1, -4.0)
-            per_seed.append(Answers(log_probs, rows, truth, classes + 10 * number, names=names))
+            per_seed.append(
+                FewShotPredictions(log_probs, rows, truth, classes + 10 * number, names=names)
+            )
         runs.append(per_seed)
     return runs
 
@@ -365,7 +367,7 @@ def test_classes_that_splits_share_do_not_set_them_apart():
             log_probs = np.where(said[:, :, None] == np.arange(5), -0.1, -4.0)
             classes = chosen + (0 if same else 10 * number)
             names = tuple(str(k) for k in range(400))
-            runs.append([Answers(log_probs, truth, truth, classes, names=names)])
+            runs.append([FewShotPredictions(log_probs, truth, truth, classes, names=names)])
         found.append(by_component(runs)["split without its classes"].value)
     assert found[0] == pytest.approx(0.05, rel=0.15)  # 0.038 if they did
     assert found[1] == pytest.approx(0.05, rel=0.35)

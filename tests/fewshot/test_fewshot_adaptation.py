@@ -17,7 +17,8 @@ from evenhand.fewshot.encoders import TunedEncoder
 from evenhand.fewshot.episodes import sample
 from evenhand.fewshot.networks import NAMES, make
 from evenhand.fewshot.settings import TrainingSettings
-from evenhand.fewshot.training import Scaling, Table, evaluate, targets, train
+from evenhand.fewshot.training import FeatureTable, evaluate, fit_scaling, targets, train
+from evenhand.training import select
 from small_encoder import save_small
 
 DIM, EACH = 6, 12
@@ -101,21 +102,19 @@ def test_the_steps_are_those_of_gradient_descent(features, drawn):
 
 def test_the_loss_on_the_support_falls(features, drawn):
     trained = train(settings(), features, drawn["training"], drawn["validation"])
-    source = Table(features)
+    source = FeatureTable(features)
 
     def loss(adaptation, number):
         index = drawn["test"].support[number]
         points = torch.from_numpy(features[index])
-        scaled = points if trained.scaling is None else trained.scaling(points)
-        scores = trained.network(*leave_one_out(scaled))
+        scores = trained.network(*leave_one_out(trained.network.scaled(points)))
         return trained.network.loss(scores, torch.arange(3).expand(3, -1)).item()
 
     for number in range(4):
-        adaptation = Adaptation(
-            settings(adapt=5, adapt_rate=0.02), trained.network, trained.scaling, source
-        )
+        adaptation = Adaptation(settings(adapt=5, adapt_rate=0.02), trained.network, source)
         before, weights = loss(adaptation, number), weights_of(trained.network)
-        adaptation.adapt(drawn["test"], number, adaptation.weights)
+        moved = select("network.", adaptation.adapt(drawn["test"].support[number]))
+        trained.network.load_state_dict(moved, strict=False)
         assert loss(adaptation, number) < before
         with torch.no_grad():
             for name, weight in trained.network.named_parameters():
@@ -140,8 +139,9 @@ def test_maml_is_trained_through_its_steps(features, drawn):
     )
     assert plain.points[-1].validation_loss != adapted.points[-1].validation_loss
     network = make("maml", DIM, projection=DIM)
-    source, episodes = Table(features), drawn["training"]
-    adaptation = Adaptation(through, network, Scaling.fit(source, episodes), source)
+    source, episodes = FeatureTable(features), drawn["training"]
+    fit_scaling(network, source, episodes)
+    adaptation = Adaptation(through, network, source)
     wanted = torch.from_numpy(targets(episodes))
     before = weights_of(network)
     adaptation.learn(episodes, slice(0, 3), wanted)
@@ -167,12 +167,9 @@ def test_an_encoder_that_is_trained_adapts_too(dataset, drawn, tmp_path):
         torch.testing.assert_close(weight, before[name], rtol=0, atol=0)
     lone = replace(trained, settings=settings("maml"))
     assert not np.array_equal(adapted.log_probs, evaluate(lone, encoder, drawn["test"]).log_probs)
-    seen = []
-    adaptation = Adaptation(trained.settings, trained.network, trained.scaling, encoder)
-    adaptation.adapt(drawn["test"], 0, adaptation.weights)
-    for name, weight in encoder.weights().items():
-        seen.append(not torch.equal(weight.cpu(), before[name]))
-    assert any(seen)
+    adaptation = Adaptation(trained.settings, trained.network, encoder)
+    moved = select("encoder.", adaptation.adapt(drawn["test"].support[0]))
+    assert any(not torch.equal(weight.cpu(), before[name]) for name, weight in moved.items())
 
 
 def test_second_order_reaches_the_support():
@@ -213,7 +210,7 @@ def test_second_order_goes_through_the_steps_of_the_encoder(dataset, drawn, tmp_
         .eval()
     )
     more = {"adapt": 2, "adapt_rate": 0.5, "encoder_learning_rate": 5e-3, "clip": clip}
-    adaptation = Adaptation(settings("maml", **more), network, None, encoder)
+    adaptation = Adaptation(settings("maml", **more), network, encoder)
     episodes, wanted = drawn["training"], torch.from_numpy(targets(drawn["training"]))
     weights = adaptation.weights
     before = {name: weight.detach().clone() for name, weight in weights.items()}

@@ -7,9 +7,9 @@ import pytest
 from scored import measures
 
 from evenhand.errors import InputError
-from evenhand.fewshot.answers import Answers, Counterfactuals, leaning_codes
-from evenhand.fewshot.metrics.accuracy import accuracy
-from evenhand.fewshot.metrics.bias import VALUES, bias, compare_bias, formulas, null_values
+from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions, leaning_codes
+from evenhand.fewshot.metrics.accuracy import Accuracy
+from evenhand.fewshot.metrics.bias import VALUES, Bias, formulas, null_values
 from evenhand.instruments import compare
 from evenhand.results import Comparison, Measurement, load
 
@@ -26,13 +26,15 @@ def small(genders=(0, 1, 1, 0)) -> Counterfactuals:
     truth = np.array([[0, 0, 1, 1]] * 2)
     classes = np.array([[0, 1]] * 2)
     rows = np.array([[5, 6, 7, 8]] * 2)
-    answers = Answers(log_probs, rows, truth, classes, np.array([genders] * 2), ("a", "b"))
+    answers = FewShotPredictions(
+        log_probs, rows, truth, classes, np.array([genders] * 2), ("a", "b")
+    )
     return Counterfactuals.of(answers, swapped, ["male", "female"])
 
 
 def test_association_by_hand():
     pro = [np.log(0.8 / 0.4), np.log(0.9 / 0.7), np.log(0.9 / 0.7), np.log(0.8 / 0.6)]
-    measured = bias(small(), permutations=50)
+    measured = Bias(permutations=50)(small())
     assert small().association[0] == pytest.approx(pro)
     assert measured.value == pytest.approx(np.mean(pro))
     assert measured.part("association", by="measure").value == measured.value
@@ -82,7 +84,7 @@ def test_exchanging_texts_and_counterfactuals_turns_every_sign(world):
 
 def test_counterfactuals_that_are_the_text_have_no_bias(world):
     both = world.counterfactuals(np.random.default_rng(0), 8, leak=1.0)
-    measured = bias(replace(both, swapped=both.original), permutations=20)
+    measured = Bias(permutations=20)(replace(both, swapped=both.original))
     for part in measured.select("measure"):
         ends = part.value, part.low, part.high
         assert (*ends, part.p_value, part.details["null_p"]) == (0, 0, 0, 1, 1)
@@ -116,13 +118,13 @@ def test_permutations_are_those_of_exchanged_answers(world):
 def test_unknown_genders_and_even_classes_are_left_out():
     both = small(genders=(0, -1, 1, 0))
     assert both.left_out == {"unknown gender": 2, "class without a leaning": 0}
-    made = bias(both, permutations=10)
+    made = Bias(permutations=10)(both)
     assert made.left_out == ("2 queries: unknown gender",)
     accuracy = made.part("epsilon").details["accuracy_anti"]
     assert accuracy == pytest.approx((0 + 1) / 2)
     even = Counterfactuals.of(small().original, small().swapped.log_probs, ["male", "even"])
     assert even.left_out["class without a leaning"] == 4
-    one_sided = bias(even, permutations=10)
+    one_sided = Bias(permutations=10)(even)
     assert np.isnan(one_sided.part("skew").value)
     assert np.isfinite(one_sided.value)
     assert Measurement.from_dict(one_sided.to_dict()) == one_sided
@@ -131,7 +133,7 @@ def test_unknown_genders_and_even_classes_are_left_out():
 def test_the_formulas_of_the_source_with_their_intervals(world):
     """Equations 20 and 21 are the larger of our part and how much easier one side is."""
     both = world.counterfactuals(np.random.default_rng(4), 14, leak=1.0, share=0.95)
-    measured = bias(both, permutations=50)
+    measured = Bias(permutations=50)(both)
     own = {part.query: part for part in measured.select("original")}
     assert list(own) == ["mu_skew", "mu_stereo"]
     for name, part in (("mu_skew", "skew"), ("mu_stereo", "stereotype")):
@@ -142,9 +144,9 @@ def test_the_formulas_of_the_source_with_their_intervals(world):
         assert own[name].details["null_mean"] == details["original_null_mean"]
         assert 0 < own[name].details["null_p"] <= 1
     assert Measurement.from_dict(measured.to_dict()) == measured
-    change = compare_bias(measured, measured)
+    change = Bias.compare(measured, measured)
     assert change.part("mu_skew").change.value == change.part("mu_stereo").change.value == 0
-    one_sided = bias(replace(both, leaning=np.where(both.leaning == 0, 0, -1)), permutations=10)
+    one_sided = Bias(permutations=10)(replace(both, leaning=np.where(both.leaning == 0, 0, -1)))
     assert np.isnan(one_sided.part("mu_skew", by="original").value)
 
 
@@ -156,7 +158,7 @@ def test_the_association_three_ways(world):
         scale=0.1, size=both.original.log_probs.shape
     )
     both = Counterfactuals.of(both.original, both.swapped.log_probs, both.leaning, middle)
-    measured = bias(both, permutations=10)
+    measured = Bias(permutations=10)(both)
     ways = {part.query: part for part in measured.select("version")}
     assert list(ways) == ["man_woman", "man_neutral", "woman_neutral"]
     assert ways["man_woman"].value == pytest.approx(measured.value)
@@ -179,7 +181,7 @@ def test_the_association_three_ways(world):
         means += [sign * value for value in own]
     assert ways["man_neutral"].value == pytest.approx(np.mean(means))
     assert Measurement.from_dict(measured.to_dict()) == measured
-    assert not bias(replace(both, neutral=None), permutations=10).select("version")
+    assert not Bias(permutations=10)(replace(both, neutral=None)).select("version")
 
 
 def test_persons_who_are_neither_are_counted_and_scored(world):
@@ -191,7 +193,7 @@ def test_persons_who_are_neither_are_counted_and_scored(world):
     assert other.left_out["neither man nor woman"] == neither
     assert other.left_out["unknown gender"] == 0
     assert other.used.sum() == both.used.sum() - neither
-    parts = {part.query: part for part in accuracy(answers).select("gender")}
+    parts = {part.query: part for part in Accuracy()(answers).select("gender")}
     assert list(parts) == ["male", "female", "gap", "neither"]
     right = (answers.predicted == answers.truth) & (genders == -2)
     true_class = np.take_along_axis(answers.classes, answers.truth, axis=1)
@@ -201,7 +203,7 @@ def test_persons_who_are_neither_are_counted_and_scored(world):
     ]
     assert parts["neither"].value == pytest.approx(np.mean(means))
     assert parts["neither"].low <= parts["neither"].value <= parts["neither"].high
-    assert [part.query for part in accuracy(both.original).select("gender")] == [*parts][:3]
+    assert [part.query for part in Accuracy()(both.original).select("gender")] == [*parts][:3]
 
 
 def test_verdict_follows_the_interval(world):
@@ -213,7 +215,7 @@ def test_verdict_follows_the_interval(world):
         (gap.value, "undecided"),
         (min(0.99, gap.high * 1.01), "robust"),
     ):
-        assert bias(both, margin=margin, permutations=10).details["verdict"] == verdict
+        assert Bias(margin=margin, permutations=10)(both).details["verdict"] == verdict
 
 
 def test_bias_rises_with_the_leak(world):
@@ -262,8 +264,8 @@ def test_no_bias_reads_as_none_with_more_draws(world):
 
 def test_change_is_the_difference_and_its_interval_is_paired(world):
     both = world.counterfactuals(np.random.default_rng(3), 14, leak=1.0, share=0.95)
-    before = bias(both, permutations=20)
-    after = bias(replace(both, swapped=both.original), permutations=20)
+    before = Bias(permutations=20)(both)
+    after = Bias(permutations=20)(replace(both, swapped=both.original))
     made = compare(before, after)
     for name in ("association", *SIZES):
         was, now, part = before.part(name), after.part(name), made.part(name)
@@ -280,7 +282,7 @@ def test_change_is_the_difference_and_its_interval_is_paired(world):
 
 def test_saved_results_are_compared(world, tmp_path):
     both = world.counterfactuals(np.random.default_rng(3), 8, leak=1.0)
-    before, after = bias(both), bias(replace(both, swapped=both.original))
+    before, after = Bias()(both), Bias()(replace(both, swapped=both.original))
     before.save(tmp_path / "before.json")
     after.save(tmp_path / "after.json")
     assert compare(load(tmp_path / "before.json"), load(tmp_path / "after.json")) == compare(
@@ -293,7 +295,7 @@ def test_saved_results_are_compared(world, tmp_path):
 
 def test_change_needs_the_same_queries(world):
     one, two = (
-        bias(world.counterfactuals(np.random.default_rng(s), 8, leak=0.5), permutations=5)
+        Bias(permutations=5)(world.counterfactuals(np.random.default_rng(s), 8, leak=0.5))
         for s in (0, 1)
     )
     with pytest.raises(InputError, match="same test queries"):
@@ -313,7 +315,7 @@ def test_sizes_have_no_sign(world):
 
 def test_the_same_seed_gives_the_same_null(world):
     both = world.counterfactuals(np.random.default_rng(0), 8, leak=0.5)
-    assert bias(both, permutations=30) == bias(both, permutations=30)
+    assert Bias(permutations=30)(both) == Bias(permutations=30)(both)
     assert (null_values(both, 30, 1) != null_values(both, 30, 2)).any()
 
 
@@ -325,11 +327,13 @@ def test_bad_input():
         Counterfactuals.of(both.original, both.swapped.log_probs, ["even", "even"])
     with pytest.raises(InputError, match=r"0 \(male\), 1 \(female\)"):
         Counterfactuals.of(both.original, both.swapped.log_probs, np.array([0, 3]))
-    for name, value in (("margin", 0), ("prob", 1), ("permutations", 0)):
-        with pytest.raises(InputError, match=name):
-            bias(both, **{name: value})
+    for options in ({"margin": 0}, {"permutations": 0}):
+        with pytest.raises(InputError, match=next(iter(options))):
+            Bias(**options)(both)
+    with pytest.raises(InputError, match="prob"):
+        Bias()(both, prob=1)
     with pytest.raises(InputError, match="classifier: expected test queries of known gender"):
-        bias(both.original)
+        Bias()(both.original)
     assert leaning_codes(["unknown"]).tolist() == [-1]
 
 

@@ -23,9 +23,9 @@ from transformers import (
 from evenhand.errors import FileError, InputError
 from evenhand.fewshot import encoders
 from evenhand.fewshot.encoders import TunedEncoder, encode
-from evenhand.masked import encoding
-from evenhand.masked.forward import layers_of
-from evenhand.masked.model import Model, load
+from evenhand.models import encoding
+from evenhand.models.forward import layers_of
+from evenhand.models.masked import MaskedModel, load
 
 TEXTS = [
     "The cook reads a letter.",
@@ -40,7 +40,7 @@ TEXTS = [
 FAMILIES = ("bert", "roberta", "distilbert", "albert", "electra")
 
 
-def small(family: str = "bert", seed: int = 5) -> Model:
+def small(family: str = "bert", seed: int = 5) -> MaskedModel:
     """A small random model on the embedded tokenizer."""
     tokenizer = load("mini").tokenizer
     shape = {
@@ -66,10 +66,10 @@ def small(family: str = "bert", seed: int = 5) -> Model:
         "albert": lambda: AlbertForMaskedLM(AlbertConfig(**usual, embedding_size=8)),
         "electra": lambda: ElectraForMaskedLM(ElectraConfig(**usual, embedding_size=8)),
     }[family]()
-    return Model(family, network.eval(), tokenizer)
+    return MaskedModel(family, network.eval(), tokenizer)
 
 
-def plain(model: Model, texts, pooling="mean", limit=40):
+def plain(model: MaskedModel, texts, pooling="mean", limit=40):
     """The usual way: everything padded to the longest, the whole encoder, a mean under the mask."""
     given = model.tokenizer(
         list(texts),
@@ -233,7 +233,6 @@ def test_gradients_are_those_of_the_padded_model(family, pooling):
     encoder = TunedEncoder(model, TEXTS, pooling=pooling, limit=40)
     points, places = encoder.points(np.arange(len(TEXTS)))
     torch.autograd.backward((points[places] * aims).sum())
-    encoder.backward()
     torch.autograd.backward((plain(model, TEXTS, pooling) * aims).sum())
     expected = dict(model.network.base_model.named_parameters())
     words = model.network.base_model.get_input_embeddings().weight
@@ -260,7 +259,6 @@ def test_other_ways_through_the_encoder_have_the_same_gradients(monkeypatch, way
         encoder = TunedEncoder(small(), TEXTS)
         points, places = encoder.points(np.arange(len(TEXTS)))
         torch.autograd.backward(points[places].square().sum())
-        encoder.backward()
         return points.detach(), {name: w.grad for name, w in encoder.weights().items()}
 
     expected, wanted = gradients()
@@ -315,7 +313,6 @@ def test_half_precision_is_near_and_keeps_weights_and_gradients_whole():
     apart = (points.detach() - expected).abs().max()
     assert 1e-5 < apart < 0.1
     torch.autograd.backward(points.square().sum())
-    near.backward()
     kinds = {weight.grad.dtype for weight in near.weights().values() if weight.grad is not None}
     assert kinds == {torch.float32}
 

@@ -9,9 +9,9 @@ import pytest
 from scored import compared, measures, naive, scored
 
 from evenhand.errors import InputError
-from evenhand.fewshot.answers import Answers, Counterfactuals, Tallies, join
-from evenhand.fewshot.metrics.accuracy import accuracy, macro_f1
-from evenhand.fewshot.metrics.bias import bias, bias_replicates, formulas, null_values
+from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions, Tallies, join
+from evenhand.fewshot.metrics.accuracy import Accuracy, macro_f1
+from evenhand.fewshot.metrics.bias import Bias, bias_replicates, formulas, null_values
 from evenhand.files import to_json
 from evenhand.instruments import compare
 from evenhand.statistics.jackknife import JoinedReplicates, Replicates, replicates
@@ -79,8 +79,8 @@ def near(one, two, **within):
 def everything(both, other=None):
     """All measurements of answers and their counterfactuals, and the changes to others."""
     last = both if other is None else other
-    measured = accuracy(both), bias(both, permutations=40)
-    after = accuracy(last), bias(last, permutations=40)
+    measured = Accuracy()(both), Bias(permutations=40)(both)
+    after = Accuracy()(last), Bias(permutations=40)(last)
     content = {
         "measured": [m.to_dict(items=False) for m in measured],
         "changes": [compare(*pair) for pair in zip(measured, after, strict=True)],
@@ -231,7 +231,7 @@ def test_all_classes_in_every_episode_of_every_split(world):
 
 
 def test_a_class_has_its_texts_and_queries_of_all_splits(runs):
-    rows = {row.query: row for row in accuracy(join(originals(runs))).select("class")}
+    rows = {row.query: row for row in Accuracy()(join(originals(runs))).select("class")}
     asked, right, texts = {}, {}, {}
     for split in runs:
         for run in split:
@@ -252,7 +252,7 @@ def test_a_class_has_its_texts_and_queries_of_all_splits(runs):
 
 def test_bias_is_that_of_all_counts(runs):
     both = Counterfactuals.join(runs)
-    made = bias(both, permutations=20)
+    made = Bias(permutations=20)(both)
     sums = np.zeros((POOL, 6))
     for split in runs:
         for run in split:
@@ -299,18 +299,18 @@ def test_a_text_has_one_sign_in_all_splits_and_seeds(runs):
 
 
 def test_change_is_paired_over_all_runs(runs):
-    before = bias(Counterfactuals.join(runs), permutations=10)
+    before = Bias(permutations=10)(Counterfactuals.join(runs))
     cured = [[replace(run, swapped=run.original) for run in split] for split in runs]
-    made = compare(before, bias(Counterfactuals.join(cured), permutations=10))
+    made = compare(before, Bias(permutations=10)(Counterfactuals.join(cured)))
     for name in BIAS:
         was, change = before.part(name), made.part(name).change
         assert change.value == pytest.approx(-was.value)
         assert (change.low, change.high) == pytest.approx((-was.high, -was.low))
     with pytest.raises(InputError, match="3 splits x 2 seeds and 1 splits x 1 seeds"):
-        compare(before, bias(runs[0][0], permutations=5))
+        compare(before, Bias(permutations=5)(runs[0][0]))
     fewer = join(originals([split[:1] for split in runs]))
     with pytest.raises(InputError, match="expected as many splits and seeds in both"):
-        compare(accuracy(join(originals(runs))), accuracy(fewer))
+        compare(Accuracy()(join(originals(runs))), Accuracy()(fewer))
 
 
 def test_a_measure_that_a_split_does_not_have_still_has_its_interval(runs):
@@ -345,7 +345,7 @@ def test_runs_that_do_not_go_together(runs):
     a = whole[0][0]
 
     def cut(run, **parts):
-        return Answers(
+        return FewShotPredictions(
             **{name: getattr(run, name) for name in ARRAYS} | {"names": run.names} | parts
         )
 

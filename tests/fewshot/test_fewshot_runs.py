@@ -16,13 +16,13 @@ from evenhand.fewshot import Dataset, training
 from evenhand.fewshot.answers import leaning_codes
 from evenhand.fewshot.encoders import encode
 from evenhand.fewshot.episodes import Episodes
-from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.mitigation import neutralize, swap_gender
 from evenhand.fewshot.networks import NAMES
 from evenhand.fewshot.runs import draw_parts, prepare, read_run, summarise
 from evenhand.fewshot.settings import EpisodeCounts, RunSettings
 from evenhand.fewshot.splits import Split, load_splits
-from evenhand.fewshot.training import Trained
+from evenhand.fewshot.training import TrainedNetwork
 from evenhand.files import to_json
 from evenhand.instruments import compare, measure
 from evenhand.results import load
@@ -37,10 +37,10 @@ class ByHand:
     """The trained prototypical network of a run applied to one text at a time."""
 
     def __init__(self, found, encoder):
-        trained = Trained.load(found.folder / "split-0" / "seed-0")
+        trained = TrainedNetwork.load(found.folder / "split-0" / "seed-0")
         self.encoder, self.points = encoder, {}
-        self.mean = trained.scaling.mean.double().numpy()
-        self.deviation = trained.scaling.deviation.double().numpy()
+        self.mean = trained.network.mean.double().numpy()
+        self.deviation = trained.network.deviation.double().numpy()
         self.turn = trained.network.projection.detach().double().numpy()
         self.scale = math.exp(trained.network.metric.log_scale.item())
 
@@ -96,7 +96,9 @@ def test_answers_are_those_of_a_plain_loop(runs, mitigation, mitigate):
             expected = hand(support, asked[row])
             np.testing.assert_allclose(kept.answers.log_probs[number, query], expected, atol=1e-4)
             np.testing.assert_allclose(
-                kept.swapped[number, query], hand(support, swapped_texts[row]), atol=1e-4
+                kept.counterfactuals.swapped.log_probs[number, query],
+                hand(support, swapped_texts[row]),
+                atol=1e-4,
             )
             right += int(np.argmax(expected) == query // drawn.queries)
             total += 1
@@ -111,7 +113,7 @@ def test_answers_are_those_of_a_plain_loop(runs, mitigation, mitigate):
 
 def test_neutralised_counterfactuals_are_the_same_text(runs):
     """The simulated texts have no gendered word or name that is left after neutralising."""
-    measured = bias(runs.done(mitigation="neutralize"))
+    measured = Bias()(runs.done(mitigation="neutralize"))
     assert abs(measured.value) < 0.02
     assert abs(measured.part("epsilon").value) < 0.02
     assert np.abs(runs.done().counterfactuals.association).max() > 0.05
@@ -145,8 +147,9 @@ def test_queries_are_answered_in_their_neutral_version(runs, mitigation, mitigat
     found = runs.done(mitigation=mitigation, mitigate=mitigate, neutral=True)
     mine, other = found.saved[0][0], plain.saved[0][0]
     np.testing.assert_array_equal(mine.answers.log_probs, other.answers.log_probs)
-    np.testing.assert_array_equal(mine.swapped, other.swapped)
-    assert other.neutral is None
+    both, without = mine.counterfactuals, other.counterfactuals
+    np.testing.assert_array_equal(both.swapped.log_probs, without.swapped.log_probs)
+    assert without.neutral is None
     hand, drawn = ByHand(found, runs.encoder), episodes_of(found)
     texts = runs.people.texts
     neutral = neutralize(texts)
@@ -155,7 +158,7 @@ def test_queries_are_answered_in_their_neutral_version(runs, mitigation, mitigat
         support = [[texts[row] for row in rows] for rows in drawn.support[number].tolist()]
         for query, row in enumerate(drawn.query[number].ravel().tolist()):
             expected = hand(support, neutral[row])
-            np.testing.assert_allclose(mine.neutral[number, query], expected, atol=1e-4)
+            np.testing.assert_allclose(both.neutral.log_probs[number, query], expected, atol=1e-4)
     ways = found.results.bias.select("version")
     assert ways[0].value == pytest.approx(found.results.bias.value)
     assert not plain.results.bias.select("version")
@@ -254,7 +257,7 @@ def test_tuned_encoders_start_afresh_with_every_seed(runs, tmp_path):
 
 class TestBias:
     def test_changes_are_paired(self, runs):
-        before, after = bias(runs.done()), bias(runs.done(mitigation="neutralize"))
+        before, after = Bias()(runs.done()), Bias()(runs.done(mitigation="neutralize"))
         change = compare(before, after).part("association").change
         assert after.subject == "proto-euclidean neutralize"
         assert change.value == pytest.approx(after.value - before.value)
@@ -274,34 +277,34 @@ class TestBias:
         measured = measure(run, options={"permutations": 200})
         assert measured["accuracy"] == runs.done().results.accuracy
         assert measured["fewshot_bias"] == runs.done().results.bias
-        assert summarise(run, permutations=200) == runs.done().results
+        assert summarise(run, Bias(permutations=200)) == runs.done().results
 
     def test_runs_that_cannot_be_paired(self, runs, tmp_path):
-        before, people = bias(runs.done()), runs.people
+        before, people = Bias()(runs.done()), runs.people
         texts = [f"{text} So it is." for text in people.texts]
         other = replace(people, texts=tuple(texts), name="other")
         found = runs.make(chosen(), tmp_path / "run", other)
         assert found.saved[0][0].answers.same_queries(runs.done().saved[0][0].answers)
         with pytest.raises(InputError, match="expected runs on the same data, got other texts"):
-            compare(before, bias(found))
+            compare(before, Bias()(found))
         with pytest.raises(InputError, match="got 1 splits x 1 seeds and 2 splits x 2 seeds"):
-            compare(before, bias(runs.done(splits=2, seeds=2)))
+            compare(before, Bias()(runs.done(splits=2, seeds=2)))
         with pytest.raises(InputError, match="maml: expected the same test queries"):
-            compare(before, bias(runs.done("maml", split_seed=1)))
+            compare(before, Bias()(runs.done("maml", split_seed=1)))
 
     def test_without_genders(self, runs, tmp_path):
         people = runs.people
         names = [people.classes[label] for label in people.labels]
         plain = Dataset.of(people.texts, names, name="plain")
         found = runs.make(chosen(), tmp_path / "run", plain)
-        assert found.saved[0][0].swapped is None
+        assert found.saved[0][0].counterfactuals is None
         assert found.results.bias is None
         assert not found.results.accuracy.select("gender")
         content = json.loads((found.folder / "results.json").read_text())
         assert [m["metric"] for m in content["measurements"]] == ["accuracy", "accuracy"]
         assert content["skipped"][0]["metric"] == "fewshot_bias"
         with pytest.raises(InputError, match="run: expected test queries of known gender"):
-            bias(found)
+            Bias()(found)
 
 
 class TestSettings:

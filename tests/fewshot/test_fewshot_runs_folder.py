@@ -13,7 +13,8 @@ from small_runs import Runs, chosen, episodes_of
 
 from evenhand.errors import FileError, InputError, PartialFailure
 from evenhand.fewshot import runs as running
-from evenhand.fewshot.answers import Answers, SavedAnswers
+from evenhand.fewshot.answers import Classifier, FewShotPredictions
+from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.runs import read_run, summarise
 
 ANSWERS = "split-0/seed-0/answers.npz"
@@ -33,7 +34,7 @@ def copied(runs, tmp_path):
 def small_answers(**more):
     rng = np.random.default_rng(1)
     truth = np.tile([0, 0, 1, 1], (3, 1))
-    answers = Answers(
+    answers = FewShotPredictions(
         np.log(rng.dirichlet(np.ones(2), (3, 4))),
         rng.integers(0, 99, (3, 4)),
         truth,
@@ -42,20 +43,20 @@ def small_answers(**more):
         ("a", "b é", "c"),
     )
     usual = {"swapped": rng.normal(size=(3, 4, 2)), "leaning": np.array([0, 1, -1])}
-    return SavedAnswers(answers, **{**usual, **more})
+    return Classifier.of(answers, **{**usual, **more})
 
 
 @pytest.mark.parametrize("more", [{}, {"swapped": None}])
 def test_saved_answers_come_back(tmp_path, more):
     saved = small_answers(**more)
     saved.save(tmp_path / "one.npz")
-    back = SavedAnswers.load(tmp_path / "one.npz")
+    back = Classifier.load(tmp_path / "one.npz")
     assert back.answers.same_queries(saved.answers)
     np.testing.assert_allclose(back.answers.log_probs, saved.answers.log_probs, rtol=1e-6)
     np.testing.assert_array_equal(back.answers.genders, saved.answers.genders)
     np.testing.assert_array_equal(back.leaning, saved.leaning)
     assert back.answers.names == saved.answers.names
-    assert (back.swapped is None) == (saved.swapped is None) == (back.counterfactuals is None)
+    assert (back.counterfactuals is None) == (saved.counterfactuals is None) == bool(more)
     back.save(tmp_path / "two.npz")
     assert (tmp_path / "two.npz").read_bytes() == (tmp_path / "one.npz").read_bytes()
 
@@ -65,7 +66,7 @@ def test_counterfactuals_need_genders_and_leanings():
     assert small_answers(leaning=np.array([-1, -1, -1])).counterfactuals is None
     with pytest.raises(InputError, match=r"leaning: expected one for each of 3 classes, got .*2"):
         small_answers(leaning=np.array([0, 1]))
-    with pytest.raises(InputError, match=r"swapped: expected the shape \(3, 4, 2\)"):
+    with pytest.raises(InputError, match="classes: expected 3 × 3, got"):
         small_answers(swapped=np.zeros((3, 4, 3)))
 
 
@@ -83,12 +84,13 @@ def test_damaged_answers_are_an_error_and_never_other_numbers(tmp_path):
             del damaged[chance.randrange(len(whole)) :]
         path.write_bytes(damaged)
         try:
-            back = SavedAnswers.load(path)
+            back = Classifier.load(path)
         except FileError:
             refused += 1
             continue
         np.testing.assert_allclose(back.answers.log_probs, saved.answers.log_probs, rtol=1e-6)
-        np.testing.assert_allclose(back.swapped, saved.swapped, rtol=1e-6)
+        mine, other = (each.counterfactuals.swapped for each in (back, saved))
+        np.testing.assert_allclose(mine.log_probs, other.log_probs, rtol=1e-6)
         assert back.answers.same_queries(saved.answers)
         assert back.answers.names == saved.answers.names
     assert refused > 150
@@ -102,7 +104,7 @@ class TestFolder:
         again = runs.make(found.settings, found.folder)
         assert {p: p.stat().st_mtime_ns for p in found.folder.rglob("seed-0/*")} == before
         assert again.results == found.results
-        assert summarise(read_run(found.folder), permutations=200) == found.results
+        assert summarise(read_run(found.folder), Bias(permutations=200)) == found.results
 
     def test_another_run_is_refused_and_a_restart_clears_its_own_alone(self, runs, copied):
         other = chosen("proto-cosine")
@@ -160,7 +162,7 @@ class TestFolder:
     )
     def test_a_bad_record(self, tmp_path, content, message):
         (tmp_path / "run.json").write_text(content)
-        with pytest.raises(FileError, match=rf"run\.json: .*{message}"):
+        with pytest.raises(FileError, match=rf"run\.json[:,] .*{message}"):
             read_run(tmp_path)
 
     def test_a_full_disk_leaves_what_was_computed(self, runs, tmp_path, monkeypatch):
@@ -168,7 +170,7 @@ class TestFolder:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         settings = runs.done().settings
-        monkeypatch.setattr(SavedAnswers, "save", full)
+        monkeypatch.setattr(Classifier, "save", full)
         with pytest.raises(PartialFailure, match="run: No space left on device; results saved"):
             runs.make(settings, tmp_path / "run")
         assert (tmp_path / "run" / "split-0" / "seed-0" / "trained.safetensors").is_file()
@@ -181,7 +183,7 @@ class TestFolder:
         def full(*_, **__):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-        monkeypatch.setattr("evenhand.masked.encoding._encode_missing", full)
+        monkeypatch.setattr("evenhand.models.encoding._encode_missing", full)
         with pytest.raises(PartialFailure, match="saved here: No space left on device"):
             runs.make(chosen(), tmp_path / "run", cache=tmp_path / "saved here")
 

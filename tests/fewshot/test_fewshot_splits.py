@@ -142,18 +142,20 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "not valid JSON"),
-        ("[]", "splits: expected a list of splits, got none"),
-        ('{"splits": [3]}', r"splits\[1\]: expected an object, got int"),
-        ('{"splits": [{"train": ["a"], "valid": "b"}]}', r"splits\[1\].valid: expected a list"),
-        ({"train": ["a"], "valid": ["a"], "test": ["b"]}, r"splits\[1\]: class 'a'"),
+        ("{", "not JSON"),
+        ("[]", "expected a table"),
+        ('{"splits": []}', "splits: the list is empty"),
+        ('{"splits": [3]}', r"splits #1: expected a table, got a number"),
+        ('{"splits": [{"train": ["a"], "valid": "b"}]}', r"splits #1.valid: expected a list"),
+        ({"train": ["a"], "valid": ["b"], "test": [3]}, r"splits #1.test #1: expected a text"),
+        ({"train": ["a"], "valid": ["a"], "test": ["b"]}, r"splits #1: class 'a'"),
         ({"train": ["a"], "valid": ["b"], "test": ["c"], "seed": "x"}, "seed: expected a whole"),
     ],
 )
 def test_damaged_files(tmp_path: Path, content: object, message: str) -> None:
     path = tmp_path / "splits.json"
     path.write_text(content if isinstance(content, str) else json.dumps({"splits": [content]}))
-    with pytest.raises(FileError, match=rf"splits\.json: .*{message}"):
+    with pytest.raises(FileError, match=rf"splits\.json[:,] .*{message}"):
         load_splits(path)
 
 

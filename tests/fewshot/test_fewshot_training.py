@@ -15,8 +15,13 @@ from evenhand.fewshot import training as loop
 from evenhand.fewshot.encoders import TunedEncoder, encode
 from evenhand.fewshot.networks import NAMES, make
 from evenhand.fewshot.settings import TrainingSettings
-from evenhand.fewshot.training import Predictions, Table, Trained, evaluate, train
-from evenhand.masked.model import Model, load
+from evenhand.fewshot.training import (
+    FeatureTable,
+    TrainedNetwork,
+    evaluate,
+    train,
+)
+from evenhand.models.masked import MaskedModel, load
 
 DIM, EACH = 12, 20
 KINDS = {"training": 8, "validation": 5, "test": 5}
@@ -190,7 +195,7 @@ def test_the_scaling_knows_training_texts_alone(dataset, features, drawn):
     test = np.isin(dataset.labels, dataset.indices(CLASSES["test"]))
     other[test] = other[test] * 50 - 3
     again = run(SETTINGS, other, drawn)
-    assert (trained.scaling.mean == again.scaling.mean).all()
+    assert (trained.network.mean == again.network.mean).all()
     assert trained.points == again.points
 
 
@@ -241,7 +246,7 @@ def test_a_run_broken_off_ends_with_the_same_bits(monkeypatch, tmp_path, feature
     settings = replace(SETTINGS, network=name, options=options)
     moments = (24, 40, 41, 120)
     parts, _ = broken_off(monkeypatch, tmp_path, settings, lambda: features, drawn, moments)
-    again = Trained.load(tmp_path / "parts")
+    again = TrainedNetwork.load(tmp_path / "parts")
     one, other = (evaluate(each, features, drawn["test"]) for each in (parts, again))
     assert (one.log_probs == other.log_probs).all()
     calls = []
@@ -262,7 +267,7 @@ def tiny_model():
         max_position_embeddings=40,
         pad_token_id=tokenizer.pad_token_id,
     )
-    return Model("tiny", BertForMaskedLM(config).eval(), tokenizer)
+    return MaskedModel("tiny", BertForMaskedLM(config).eval(), tokenizer)
 
 
 def test_an_encoder_is_trained_along_and_goes_on_with_the_same_bits(
@@ -276,13 +281,13 @@ def test_an_encoder_is_trained_along_and_goes_on_with_the_same_bits(
     )
     assert trained.best.validation_accuracy > trained.points[0].validation_accuracy
     found = evaluate(trained, source, drawn["test"])
-    again = Trained.load(tmp_path / "parts")
+    again = TrainedNetwork.load(tmp_path / "parts")
     others = TunedEncoder(model, [*dataset.texts, "A text of other words."])
     np.testing.assert_allclose(
         evaluate(again, others, drawn["test"]).log_probs, found.log_probs, atol=1e-5
     )
     with pytest.raises(
-        InputError, match="trained with its encoder: expected a TunedEncoder, got Table"
+        InputError, match="trained with its encoder: expected a TunedEncoder, got FeatureTable"
     ):
         evaluate(again, encode(model, dataset.texts), drawn["test"])
     with pytest.raises(InputError, match="trained with an encoder of another model"):
@@ -298,7 +303,7 @@ def test_what_does_not_fit_is_refused(tmp_path, dataset, features, drawn):
     with pytest.raises(FileError, match=r"other features"):
         run(SETTINGS, features + 1, drawn, tmp_path)
     other = run(replace(SETTINGS, batch=4), features, drawn, tmp_path, restart=True)
-    assert Trained.load(tmp_path).points == other.points
+    assert TrainedNetwork.load(tmp_path).points == other.points
     with pytest.raises(InputError, match="expected other classes in validation than in train"):
         train(SETTINGS, features, drawn["training"], drawn["training"])
     with pytest.raises(InputError, match="expected 12 dimensions as in training, got 11"):
@@ -311,16 +316,7 @@ def test_what_does_not_fit_is_refused(tmp_path, dataset, features, drawn):
         run(replace(SETTINGS, learning_rate=1e30, clip=1e30), features * 1e6, drawn)
     (tmp_path / "trained.safetensors").write_bytes(b"cut off")
     with pytest.raises(FileError, match=r"trained\.safetensors: not a trained network"):
-        Trained.load(tmp_path)
-
-
-def test_predictions_are_saved_and_read_for_their_episodes(tmp_path, features, drawn):
-    found = evaluate(run(SETTINGS, features, drawn), features, drawn["test"])
-    found.save(tmp_path / "p.npy")
-    again = Predictions.load(tmp_path / "p.npy", drawn["test"])
-    assert (again.log_probs == found.log_probs).all()
-    with pytest.raises(InputError, match=r"log_probs: expected \(40, 9, 3\), got \(60, 9, 3\)"):
-        Predictions.load(tmp_path / "p.npy", drawn["validation"])
+        TrainedNetwork.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +354,7 @@ def test_steps_that_a_gpu_replays_learn_what_a_cpu_learns(network):
     curves = [
         [(point.training_loss or 0, point.validation_loss) for point in trained.points]
         for trained in (
-            train(settings, Table(features, device), training, validation)
+            train(settings, FeatureTable(features, device), training, validation)
             for device in ("cpu", "cuda")
         )
     ]

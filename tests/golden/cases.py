@@ -77,7 +77,7 @@ def case(
 
 CPU = "--device cpu"
 DEFAULT_FEWSHOT = (
-    f"fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --workers 1 {CPU}"
+    f"lab fewshot run --ways 2 --shots 2 --queries 2 --episodes 16/6/24 --batch 4 --workers 1 {CPU}"
     " --cache cache"
 )
 FEWSHOT = f"{DEFAULT_FEWSHOT} --leaning share --mitigate all --no-neutral"
@@ -89,157 +89,161 @@ CASES = (
     case(
         "vectors/measure",
         "arithmetic",
-        "measurements: vectors measure glove --null 100 --permutations 10000",
+        "measurements: measure glove --option null=100 --option permutations=10000",
     ),
     case(
         "vectors/extended",
         "arithmetic",
-        "measurements: vectors measure glove --topic gender --extended --null 0"
-        " --permutations 2000",
+        "measurements: measure glove --topic gender --option extended=yes --option null=0"
+        " --option permutations=2000",
     ),
     case(
         "vectors/robust",
         "arithmetic",
-        "measurements: vectors measure glove --weat 6 --weat 7 --metric weat --robust --null 0",
+        "measurements: measure weat glove --weat 6 --weat 7 --robust --null 0",
     ),
     case(
         "vectors/query",
         "arithmetic",
-        "measurements: vectors measure glove --query query.json --null 50 --permutations 2000"
-        " --seed 3 --prob 0.9",
+        "measurements: measure glove --query query.json --option null=50"
+        " --option permutations=2000 --seed 3 --prob 0.9",
     ),
-    case("vectors/null", "arithmetic", "measurements: vectors null glove --topic gender --null 50"),
-    case("vectors/dimension", "arithmetic", "dimension: vectors null glove --by-dimension"),
+    case(
+        "vectors/null",
+        "arithmetic",
+        "measurements: lab vectors null glove --topic gender --null 50",
+    ),
+    case("vectors/dimension", "arithmetic", "dimension: lab vectors null glove --by-dimension"),
     case(
         "vectors/distances/gender",
         "arithmetic",
-        "distances: vectors distances glove --topic gender",
+        "distances: lab vectors distances glove --topic gender",
     ),
     case(
         "vectors/distances/religion",
         "arithmetic",
-        "distances: vectors distances glove --topic religion --extended",
+        "distances: lab vectors distances glove --topic religion --extended",
     ),
-    case("vectors/analogies", "arithmetic", "measurements: vectors analogies glove"),
-    case("vectors/debias/hard", "debias", "debias: vectors debias glove"),
+    case("vectors/analogies", "arithmetic", "measurements: lab vectors analogies glove"),
+    case("vectors/debias/hard", "debias", "debias: debias glove"),
     case(
         "vectors/debias/soft",
         "debias",
-        "debias: vectors debias glove --topic religion --method soft",
+        "debias: debias glove --topic religion --method soft",
         slow=True,
     ),
-    case("vectors/debias/inlp", "debias", "debias: vectors debias glove --method inlp", slow=True),
+    case("vectors/debias/inlp", "debias", "debias: debias glove --method inlp", slow=True),
     # masked language models
     case(
         "masked/pronouns",
         "model",
-        f"pronouns: masked score filtered.jsonl --model mini --model second {CPU}",
+        f"pronouns: measure pronouns mini second --data filtered.jsonl {CPU}",
     ),
     case(
         "masked/pronouns options",
         "model",
-        f"pronouns: masked score filtered.jsonl --top-k 50 --gender-words pronouns --delta 0.1"
-        f" --threshold 0.1 --seed 5 --prob 0.9 {CPU}",
+        "pronouns: measure pronouns mini --data filtered.jsonl --top-k 50 --gender-words pronouns"
+        f" --delta 0.1 --threshold 0.1 --seed 5 --prob 0.9 {CPU}",
     ),
     case(
         "masked/pronouns filter",
         "model",
-        f"pronouns: masked score text.txt --filter --keep-someone {CPU}",
+        f"pronouns: measure pronouns mini --data text.txt --filter --keep-someone {CPU}",
         slow=True,
     ),
     case(
         "masked/association",
         "model",
-        f"association: masked associate --model mini --model second {CPU}",
+        f"association: measure professions mini second {CPU}",
         slow=True,
     ),
     case(
         "masked/association own",
         "model",
-        "association: masked associate --persons he/she --persons 'my brother/my sister'"
-        f" --professions professions.csv --templates templates.txt --model mini --model second"
+        "association: measure professions mini second --persons he/she"
+        " --persons 'my brother/my sister' --professions professions.csv --templates templates.txt"
         f" {CPU}",
     ),
     case(
         "masked/crows/shared",
         "model",
-        f"crows: masked crows pairs.csv --model mini --model second {CPU}",
+        f"crows: measure crows mini second --data pairs.csv {CPU}",
     ),
     case(
         "masked/crows/unmasked",
         "model",
-        f"crows: masked crows pairs.csv --method unmasked --model mini --model second {CPU}",
+        f"crows: measure crows mini second --data pairs.csv --method unmasked {CPU}",
     ),
-    case("masked/phrases", "model", f"phrases: masked phrases --vectors glove {CPU}", slow=True),
+    case(
+        "masked/phrases", "model", f"phrases: measure phrases mini --vectors glove {CPU}", slow=True
+    ),
     case(
         "masked/phrases two models",
         "model",
-        f"phrases: masked phrases --set force --model mini --model second {CPU}",
+        f"phrases: measure phrases mini second --set force {CPU}",
     ),
     case(
         "masked/generation",
         "search",
-        f"generation: masked generate seeds.txt --toward both --judge second --max-edits 1"
+        f"generation: lab generate seeds.txt --toward both --judge second --max-edits 1"
         f" --tried 12 {CPU}",
     ),
     case(
         "masked/generation two edits",
         "search",
-        f"generation: masked generate filtered.jsonl --limit 12 --judge second {CPU}",
+        f"generation: lab generate filtered.jsonl --limit 12 --judge second {CPU}",
         slow=True,
     ),
     case(
         "masked/finetuning",
         "training",
-        "finetuning: masked finetune text.txt -o even --max-tokens 1500 --max-length 64"
+        "finetuning: finetune text.txt -o even --max-tokens 1500 --max-length 64"
         f" --evaluations 2 {CPU}",
     ),
     case(
         "masked/finetuning control",
         "training",
-        "finetuning: masked finetune text.txt -o even --rewrite swap --control-training"
+        "finetuning: finetune text.txt -o even --rewrite swap --control-training"
         f" --crows pairs.csv --max-tokens 1000 --max-length 64 --evaluations 2 --seed 1 {CPU}",
         slow=True,
     ),
     # text
-    case("text/filter", "arithmetic", "filtering: text filter text.txt mixed.txt"),
+    case("text/filter", "arithmetic", "filtering: filter text.txt mixed.txt"),
     case(
         "text/filter options",
         "arithmetic",
-        "filtering: text filter mixed.txt --split-sentences --keep-someone --keep-names",
+        "filtering: filter mixed.txt --split-sentences --keep-someone --keep-names",
     ),
-    case("text/odds", "arithmetic", "odds: text odds jobs.csv --label job --gender sex"),
+    case("text/odds", "arithmetic", "odds: odds jobs.csv --label job --gender sex"),
     case(
         "text/odds of pronouns",
         "arithmetic",
-        "odds: text odds jobs.csv --label job --text text --prob 0.9",
+        "odds: odds jobs.csv --label job --text text --prob 0.9",
     ),
-    case(
-        "text/annotation", "arithmetic", "annotation: text annotate read ann.csv ben.csv cleo.csv"
-    ),
+    case("text/annotation", "arithmetic", "annotation: lab annotate read ann.csv ben.csv cleo.csv"),
     # posteriors
     case(
         "posterior/fit",
         "posterior",
-        Step("vectors distances glove --topic religion -o glove.csv"),
-        f"fits: posterior fit glove.csv {POSTERIOR}",
+        Step("lab vectors distances glove --topic religion -o glove.csv"),
+        f"fits: lab posterior fit glove.csv {POSTERIOR}",
     ),
     case(
         "posterior/fit checked",
         "posterior",
-        Step("vectors distances glove --topic gender -o glove.csv"),
-        f"fits: posterior fit glove.csv {POSTERIOR} --checks --sensitivity",
+        Step("lab vectors distances glove --topic gender -o glove.csv"),
+        f"fits: lab posterior fit glove.csv {POSTERIOR} --checks --sensitivity",
         slow=True,
     ),
     case(
         "posterior/fit student",
         "posterior",
-        f"fits: posterior fit distances.csv --family crossed --errors student {POSTERIOR}",
+        f"fits: lab posterior fit distances.csv --family crossed --errors student {POSTERIOR}",
     ),
     case(
         "posterior/fit nuts",
         "posterior",
-        "contrasts: posterior fit distances.csv --family crossed --sampler nuts --draws 800"
+        "contrasts: lab posterior fit distances.csv --family crossed --sampler nuts --draws 800"
         " --prob 0.89",
         slow=True,
         needs="numpyro",
@@ -247,12 +251,12 @@ CASES = (
     case(
         "posterior/compare",
         "posterior",
-        f"paired_fits: posterior compare distances.csv after.csv {POSTERIOR}",
+        f"paired_fits: lab posterior compare distances.csv after.csv {POSTERIOR}",
     ),
     case(
         "posterior/plan",
         "posterior",
-        "plan: posterior plan religion --simulations 20 --prob 0.89 --seed 1",
+        "plan: plan religion --simulations 20 --prob 0.89 --seed 1",
     ),
     # few-shot classification
     case(
@@ -262,7 +266,7 @@ CASES = (
         Step(
             f"{FEWSHOT} {SIMULATED} --out neutral --mitigation neutralize", "fewshot", "neutralize"
         ),
-        Step("fewshot bias base neutral --permutations 200", "fewshot_bias", "paired"),
+        Step("lab fewshot bias base neutral --permutations 200", "fewshot_bias", "paired"),
     ),
     case(
         "fewshot/odds",
@@ -299,7 +303,7 @@ CASES = (
             "fewshot",
             "neutralize+augment",
         ),
-        Step("fewshot bias base augmented both", "fewshot_bias", "paired"),
+        Step("lab fewshot bias base augmented both", "fewshot_bias", "paired"),
         slow=True,
     ),
     case(
@@ -312,28 +316,28 @@ CASES = (
     case(
         "grid/vectors",
         "debias",
-        Step("grid run vectors.yaml --out out --workers 1 --device cpu"),
-        "cells: grid report out",
+        Step("lab grid run vectors.yaml --out out --workers 1 --device cpu"),
+        "cells: lab grid report out",
         slow=True,
     ),
     case(
         "grid/masked",
         "model",
-        Step("grid run masked.yaml --out out --workers 1 --device cpu"),
-        "cells: grid report out",
+        Step("lab grid run masked.yaml --out out --workers 1 --device cpu"),
+        "cells: lab grid report out",
         slow=True,
     ),
     case(
         "grid/text",
         "arithmetic",
-        Step("grid run text.yaml --out out --workers 1 --device cpu"),
-        "cells: grid report out",
+        Step("lab grid run text.yaml --out out --workers 1 --device cpu"),
+        "cells: lab grid report out",
     ),
     case(
         "grid/fewshot",
         "training",
-        Step("grid run fewshot.yaml --out out --workers 1 --device cpu"),
-        "fewshot_grid: grid report out",
+        Step("lab grid run fewshot.yaml --out out --workers 1 --device cpu"),
+        "fewshot_grid: lab grid report out",
         slow=True,
     ),
     # an audit: the numbers are in its results.json
@@ -347,54 +351,55 @@ CASES = (
     case(
         "shared/odds",
         "arithmetic",
-        "odds: text odds SHARED/bios/wikibios.csv.gz --label occupation --gender gender",
+        "odds: odds SHARED/bios/wikibios.csv.gz --label occupation --gender gender",
     ),
     case(
         "shared/odds of pronouns",
         "arithmetic",
-        "odds: text odds SHARED/events/final_manual.csv --label Occupation --text Text",
+        "odds: odds SHARED/events/final_manual.csv --label Occupation --text Text",
         slow=True,
     ),
-    case("shared/filter", "arithmetic", "filtering: text filter SHARED/swag/swag_sent1_subset.txt"),
+    case("shared/filter", "arithmetic", "filtering: filter SHARED/swag/swag_sent1_subset.txt"),
     case(
         "shared/pronouns",
         "model",
-        Step("text filter SHARED/swag/swag_sent1_subset.txt -o swag.jsonl"),
-        f"pronouns: masked score swag.jsonl --model mini --model second {CPU}",
+        Step("filter SHARED/swag/swag_sent1_subset.txt -o swag.jsonl"),
+        f"pronouns: measure pronouns mini second --data swag.jsonl {CPU}",
         slow=True,
     ),
     case(
         "shared/association",
         "model",
-        f"association: masked associate SHARED/becpro/BEC-Pro_EN.tsv {CPU}",
+        f"association: measure professions mini --data SHARED/becpro/BEC-Pro_EN.tsv {CPU}",
         slow=True,
     ),
     case(
         "shared/crows/shared",
         "model",
-        f"crows: masked crows shared_pairs.csv --model mini --model second {CPU}",
+        f"crows: measure crows mini second --data shared_pairs.csv {CPU}",
         slow=True,
     ),
     case(
         "shared/crows/unmasked",
         "model",
-        f"crows: masked crows SHARED/crows/crows_pairs_anonymized.csv --method unmasked {CPU}",
+        "crows: measure crows mini --data SHARED/crows/crows_pairs_anonymized.csv"
+        f" --method unmasked {CPU}",
         slow=True,
     ),
     case(
         "shared/posterior/religion",
         "posterior",
-        f"fits: posterior fit SHARED/cosine/religionReddit.csv {POSTERIOR}",
+        f"fits: lab posterior fit SHARED/cosine/religionReddit.csv {POSTERIOR}",
     ),
     case(
         "shared/posterior/gender",
         "posterior",
-        f"fits: posterior fit SHARED/cosine/genderReddit.csv --family crossed {POSTERIOR}",
+        f"fits: lab posterior fit SHARED/cosine/genderReddit.csv --family crossed {POSTERIOR}",
     ),
     case(
         "shared/posterior/compare",
         "posterior",
-        "paired_fits: posterior compare SHARED/cosine/religionReddit.csv"
+        "paired_fits: lab posterior compare SHARED/cosine/religionReddit.csv"
         f" SHARED/cosine/debiasedReligionReddit.csv {POSTERIOR}",
     ),
     case(
@@ -543,7 +548,7 @@ def _filtered() -> Iterator[dict[str, object]]:
 def write_sheets(folder: Path) -> None:
     """The sheets of three annotators, filled."""
     _write_lines(folder / "judged.jsonl", map(json.dumps, _filtered()))
-    _run("text annotate sheet judged.jsonl -o sheet.csv", folder)
+    _run("lab annotate sheet judged.jsonl -o sheet.csv", folder)
     with (folder / "sheet.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for number, name in enumerate(("ann", "ben", "cleo")):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from evenhand.errors import InputError
 from evenhand.files import replace_file
 from evenhand.grid.spec import digest
-from evenhand.grid.task import Workspace
+from evenhand.grid.task import Task, Workspace
 
 
 class Squares(BaseModel):
@@ -36,8 +36,8 @@ class Squares(BaseModel):
     file: str | None = None
 
 
-class _Squares:
-    name, version, settings = "squares", 1, Squares
+class _Squares(Task[Squares]):
+    name, settings = "squares", Squares
 
     def check(self, settings: Squares) -> None:
         if settings.number < 0:

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from by_lists import odds
 from evenhand.errors import FileError, InputError
 from evenhand.files import to_json
 from evenhand.grid import Store, make_grid, run
 from evenhand.grid.corpus import TASK, TextSettings
 from evenhand.grid.task import Workspace
 from evenhand.text.corpus.pipeline import RewriteWork, stream
-from evenhand.text.metrics.odds import odds
 from evenhand.text.rewrite.swap import Swap, build_substitution
 from evenhand.text.structural import Filter
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from evenhand.errors import InputError
 from evenhand.fewshot import read
 from evenhand.fewshot.answers import Tallies, check_same_queries
-from evenhand.fewshot.metrics.bias import bias_replicates, read_measure
+from evenhand.fewshot.metrics.bias import Bias, bias_replicates, read_measure
 from evenhand.fewshot.runs import run
 from evenhand.fewshot.settings import RunSettings, TrainingSettings
 from evenhand.files import to_json
@@ -39,7 +39,7 @@ def encoder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _nothing_held():
-    fewshot._stores.clear()
+    fewshot._open_store.cache_clear()
 
 
 def asked(small, **more):
@@ -73,7 +73,7 @@ def test_the_figures_are_those_of_a_run(encoder, tmp_path):
         training=training, ways=3, shots=2, queries=2, episodes="24/8/40", splits=2, neutral=False
     )
     people = read(DATA, leaning="share").at_least(1, each_gender=3)
-    done = run(people, settings, tmp_path / "run", encoder=encoder, permutations=50)
+    done = run(people, settings, tmp_path / "run", encoder=encoder, bias=Bias(permutations=50))
     assert set(result) == {
         "name",
         "chance",
@@ -132,7 +132,7 @@ def test_the_same_bytes_in_any_order(encoder, tmp_path):
         )
     ]
     first = {n: to_json(TASK.compute(cell, at(tmp_path, f"a{n}"))) for n, cell in enumerate(cells)}
-    fewshot._stores.clear()
+    fewshot._open_store.cache_clear()
     second = {
         n: to_json(TASK.compute(cells[n], at(tmp_path, f"b{n}", "other cache")))
         for n in (3, 1, 2, 0)
@@ -227,7 +227,7 @@ class TestSettings:
             ({"shots": 3, "mitigation": "calibrate"}, "shots: expected an even number"),
             ({"shots": 30}, "validation classes of split 0: .*expected 60 texts per class"),
             ({"ways": 9}, "validation classes of split 0: ways: expected 2 to"),
-            ({"encoder": "maxi"}, "encoder: expected mini, a folder with a model, or hf:NAME"),
+            ({"encoder": "maxi"}, "encoder: expected mini, a folder with config.json or hf:NAME"),
             ({"data": "none.csv"}, "none.csv: no such file, and not simulated"),
             ({"data": "simulated:leek=1"}, "did you mean 'leak'"),
             ({"text": "bio"}, "text: simulated data have no columns"),
@@ -333,3 +333,58 @@ def test_the_keys_of_the_published_grids_stay_the_same(name, cells, digest, requ
     keys = "".join(cell.key for cell in grid.cells)
     assert len(grid.cells) == cells
     assert blake2b(keys.encode(), digest_size=8).hexdigest() == digest
+
+
+PROMPTED = {"network": "in-context", "model": "tiny-causal", "ways": 2, "max_length": 9}
+
+
+def test_a_prompted_cell_is_the_run_of_its_model(tmp_path):
+    cell = asked("mini", **PROMPTED, episodes="2/2/6")
+    TASK.check(cell)
+    result = json.loads(to_json(TASK.compute(cell, at(tmp_path))))
+    settings = RunSettings(
+        training=TrainingSettings(network="in-context"),
+        ways=2,
+        shots=2,
+        queries=2,
+        episodes="2/2/6",
+        limit=9,
+        neutral=False,
+        seeds=2,
+    )
+    people = read(DATA, leaning="share").at_least(1, each_gender=3)
+    done = run(people, settings, tmp_path / "run", model="tiny-causal", bias=Bias(permutations=50))
+    accuracy, bias, _ = map(Measurement.from_dict, result["measurements"])
+    assert (result["name"], result["curves"]) == ("in-context", {})
+    assert accuracy.value == pytest.approx(done.results.accuracy.value, abs=0.01)
+    assert bias.value == pytest.approx(done.results.bias.value, abs=1e-3)
+    assert Tallies.unpack(result["tallies"]).repeats == 2
+
+
+def test_a_prompted_cell_has_no_encoder_and_no_training(encoder):
+    base, other = (
+        asked(small, **PROMPTED, **more)
+        for small, more in (("mini", {}), (encoder, {"patience": 3, "learning_rate": 0.1}))
+    )
+    assert TASK.identity(base) == TASK.identity(other)
+    assert TASK.identity(asked("mini", **PROMPTED, seeds=3)) != TASK.identity(base)
+    assert TASK.identity(asked("mini", **PROMPTED, label_by="written")) != TASK.identity(base)
+    # the model of prompts is nothing to a network that is trained
+    trained = [asked(encoder, **more) for more in ({}, {"model": "tiny-causal"})]
+    assert TASK.identity(trained[0]) == TASK.identity(trained[1])
+    for wrong in (None, "nowhere", "mini"):
+        with pytest.raises(InputError, match="model"):
+            TASK.check(asked(encoder, **{**PROMPTED, "model": wrong}))
+
+
+def test_prompted_and_trained_cells_are_in_one_grid(encoder, tmp_path):
+    path = tmp_path / "grid.yaml"
+    fixed = {"data": DATA, "encoder": encoder, "leaning": "share", "model": "tiny-causal"}
+    grid = {
+        "task": "fewshot",
+        "fixed": {**fixed, "each_gender": 3, "ways": 2, "shots": 2, "max_length": 9},
+        "axes": {"network": ["proto-euclidean", "in-context"]},
+    }
+    path.write_text(json.dumps(grid), encoding="utf-8")
+    read_back = read_grid(path)
+    assert [cell.axes["network"] for cell in read_back.cells] == ["proto-euclidean", "in-context"]

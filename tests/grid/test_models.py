@@ -18,15 +18,16 @@ from evenhand.files import to_json
 from evenhand.grid.measures import MODELS as TASK
 from evenhand.grid.measures import ModelSettings
 from evenhand.grid.task import Workspace
+from evenhand.instruments import Run
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked.metrics.pronouns import pronouns, pronouns_of_file
-from evenhand.masked.model import Model, load
+from evenhand.models.masked import MaskedModel, load
+from evenhand.models.metrics.pronouns import Pronouns
 
 TEXTS = [*pronoun_sentences().sentences[:40], "[MASK] " + "waves and " * 400 + "leaves."]
 
 
 @pytest.fixture(scope="session")
-def mini() -> Model:
+def mini() -> MaskedModel:
     return load("mini", device="cpu")
 
 
@@ -68,7 +69,7 @@ def pooled(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def test_embedded_sentences_score_as_the_function_says_and_again(mini, workspace, tmp_path):
     chosen = settings(prob=0.9, seed=4)
     result = TASK.compute(chosen, workspace)
-    m = pronouns(mini, pronoun_sentences().sentences, prob=0.9, seed=4)
+    m = Pronouns()(mini, pronoun_sentences().sentences, prob=0.9, seed=4)
     (found,) = result["measurements"]
     assert found["query"] == "built-in sentences"
     expected = plain(m.to_dict(items=False))
@@ -88,7 +89,7 @@ def test_embedded_sentences_score_as_the_function_says_and_again(mini, workspace
 
 
 def test_a_cell_resumed_ends_with_the_same_bytes(workspace, tmp_path, monkeypatch):
-    monkeypatch.setattr("evenhand.masked.gender_words.STEP", 16)
+    monkeypatch.setattr("evenhand.models.gender_words.STEP", 16)
     whole = TASK.compute(settings(), workspace_in(tmp_path / "undisturbed"))
 
     class Killed(BaseException):
@@ -137,7 +138,7 @@ def test_pooled_shards_are_one_run_over_the_joined_sentences(mini, workspace, sh
     joined.write_text("".join(Path(shard).read_text() for shard in shards))
     chosen = settings(data=str(joined), seed=1)
     (whole,) = TASK.compute(chosen, workspace)["measurements"]
-    (by_file,) = pronouns_of_file([mini], joined)
+    by_file = Pronouns().measure_file(mini, joined)
     assert len(by_file.items) == whole["details"]["sentences"] == 40
     result = pooled([plain(result) for result in results])
     assert result["shards"] == 4
@@ -172,7 +173,7 @@ def test_rows_are_written_as_by_the_command_and_watched(mini, workspace, shards,
     result = TASK.compute(chosen, workspace)
     target = tmp_path / "out" / "mini" / f"part-1.{rows}"
     expected = tmp_path / f"expected.{rows}"
-    pronouns_of_file([mini], shards[1], output=expected)
+    Pronouns().measure_file(mini, shards[1], output=expected)
     assert target.read_bytes() == expected.read_bytes()
     whole = TASK.intact  # type: ignore[attr-defined]
     assert whole(chosen, result)
@@ -197,8 +198,8 @@ def test_plain_text_is_filtered_first(workspace, tmp_path):
 
 
 def test_pairs_are_measured_as_by_the_function(mini, workspace, tmp_path):
-    from evenhand.language.metrics.crows import crows
-    from evenhand.masked.pairs import read_pairs
+    from evenhand.models.metrics.crows import Crows
+    from evenhand.models.pairs import read_pairs
 
     pairs = tmp_path / "pairs.csv"
     pairs.write_text(
@@ -207,7 +208,7 @@ def test_pairs_are_measured_as_by_the_function(mini, workspace, tmp_path):
         "The pilot lost his keys.,The pilot lost her keys.,antistereo,gender\n"
     )
     result = TASK.compute(settings(measure="crows", data=str(pairs), method="unmasked"), workspace)
-    measured = crows(mini, read_pairs(pairs), method="unmasked")
+    measured = Crows(method="unmasked").measure(mini, read_pairs(pairs))
     expected = plain(measured.to_dict(items=False))
     assert result["measurements"] == [expected]
     assert TASK.row(result)["crows pairs.csv"]["value"] == expected["value"]
@@ -283,9 +284,9 @@ def test_shards_become_an_axis_and_files_are_kept_apart(shards, tmp_path):
 
 
 def test_professions_of_the_users_own_are_chosen_by_key(mini, workspace, tmp_path):
-    from evenhand.language.metrics.professions import professions
-    from evenhand.lexicon.professions import PersonPair, Profession
-    from evenhand.masked.designs import design
+    from evenhand.lexicon.templates import PersonPair, Profession
+    from evenhand.models.designs import design
+    from evenhand.models.metrics.professions import Professions
 
     jobs = tmp_path / "jobs.txt"
     jobs.write_text("nurse\nplumber\npilot\n")
@@ -295,7 +296,7 @@ def test_professions_of_the_users_own_are_chosen_by_key(mini, workspace, tmp_pat
         attributes=[Profession(name) for name in ("nurse", "plumber", "pilot")],
         persons=[PersonPair("he", "she")],
     )
-    expected = professions(mini, sentences)
+    expected = Professions().measure(mini, sentences)
     assert result["measurements"] == [plain(expected.to_dict(items=False))]
     assert TASK.row(result)["professions professions"]["value"] == expected.value
     before = key(chosen)
@@ -315,13 +316,13 @@ def test_an_instrument_that_is_declared_elsewhere_is_a_measure(mini, workspace, 
     from evenhand.results import Measurement
 
     @instruments.instrument(
-        name="vocabulary", subject="model", label="Vocabulary", question="How many tokens?"
+        name="vocabulary", subjects=("masked",), label="Vocabulary", question="How many tokens?"
     )
     @dataclass(frozen=True, kw_only=True)
-    class Vocabulary:
+    class Vocabulary(instruments.Instrument):
         factor: int = instruments.option(1, minimum=1, help="Multiplies the size.")
 
-        def measure(self, subject, material=None, run=None):  # noqa: ARG002
+        def measure(self, subject, material=None, run=None):
             size = float(self.factor * len(subject.tokenizer))
             return Measurement(
                 metric="vocabulary",
@@ -336,8 +337,8 @@ def test_an_instrument_that_is_declared_elsewhere_is_a_measure(mini, workspace, 
                 subject=subject.name,
             )
 
-    declared = {**instruments.instruments("model"), "vocabulary": Vocabulary}
-    monkeypatch.setitem(instruments._LOADED, "model", declared)
+    declared = {**instruments.instruments("masked"), "vocabulary": Vocabulary}
+    monkeypatch.setitem(instruments._LOADED, "masked", declared)
     task = _Models()
     assert task.expand({"measure": "vocabulary"}, {"factor": [1, 2]})[1] == {"factor": [1, 2]}
     with pytest.raises(InputError, match="factor: goes with measure vocabulary, not with score"):
@@ -353,7 +354,7 @@ def test_an_instrument_that_is_declared_elsewhere_is_a_measure(mini, workspace, 
 
 def test_phrases_of_the_users_own_also_by_word_vectors(mini, glove, workspace, tmp_path):
     from evenhand.lexicon.phrases import read_phrases
-    from evenhand.masked.metrics.phrases import WordMean, phrases
+    from evenhand.models.metrics.phrases import Phrases, WordMean
 
     own = tmp_path / "own.toml"
     own.write_text(
@@ -362,7 +363,8 @@ def test_phrases_of_the_users_own_also_by_word_vectors(mini, glove, workspace, t
     )
     chosen = settings(measure="phrases", sets=[str(own)], vectors=["glove"], seed=2)
     result = TASK.compute(chosen, workspace)
-    expected = phrases(mini, read_phrases(own), embeds={"glove": WordMean(glove)}, seed=2)
+    with_glove = Phrases(embeds={"glove": WordMean(glove)})
+    expected = with_glove.measure(mini, read_phrases(own), Run(seed=2))
     assert result["measurements"] == [plain(m.to_dict(items=False)) for m in expected]
     row = TASK.row(result)
     assert {"phrases garden", "phrases garden by glove"} <= set(row)
@@ -371,5 +373,5 @@ def test_phrases_of_the_users_own_also_by_word_vectors(mini, glove, workspace, t
     assert key(chosen) != before
     with pytest.raises(InputError, match="different names"):
         settings(measure="phrases", vectors=["a/x.vec", "b/x.vec"])
-    with pytest.raises(InputError, match="vectors: goes with measure phrases, not with score"):
+    with pytest.raises(InputError, match=r"vectors: goes with measure phrases.*, not with score"):
         expand({"vectors": ["glove"]})

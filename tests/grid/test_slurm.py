@@ -16,7 +16,7 @@ from slurm_on_loopback import CannotRunError, start_slurm
 import evenhand
 from evenhand.errors import InputError, MissingExtraError, PartialFailure
 from evenhand.grid import Store, run, slurm
-from evenhand.grid.run import Worker, environment
+from evenhand.grid.run import CellWorker, environment
 
 pytest.importorskip("submitit", reason="needs evenhand[slurm]")
 
@@ -54,7 +54,7 @@ def restored_signals():
 
 
 def job_of(grid, folder, **options):
-    worker = Worker(folder=str(folder), source=str(folder), task=grid.task_name, launch="a")
+    worker = CellWorker(folder=str(folder), source=str(folder), task=grid.task_name, launch="a")
     return slurm._Job(worker, grid.cells, slurm.SlurmOptions(**options))
 
 

@@ -12,10 +12,12 @@ import pytest
 import grid_worlds
 from evenhand.errors import InputError
 from evenhand.fewshot.answers import Tallies
+from evenhand.fewshot.groups import group_cells
+from evenhand.fewshot.means import mean
 from evenhand.fewshot.metrics.accuracy import scores
 from evenhand.fewshot.metrics.bias import MEASURES, bias_replicates, read_measure
 from evenhand.grid import Store, make_grid, run
-from evenhand.grid.summary import collect, group_by_setting, mean, summarize
+from evenhand.grid.summary import collect, summarize
 from evenhand.instruments import Run
 from evenhand.statistics.jackknife import JoinedReplicates, Replicates
 from evenhand.statistics.tests import holm
@@ -38,6 +40,11 @@ def summary(whole):
     return summarize(whole)
 
 
+def groups_of(folder):
+    collected = collect(folder)
+    return group_cells(collected.results, collected.missing, [])
+
+
 def only(rows, **chosen):
     (row,) = [row for row in rows if all(row[name] == value for name, value in chosen.items())]
     return row
@@ -48,7 +55,7 @@ def test_cells_that_differ_in_their_seed_are_one_result(whole, summary):
     assert len(rows) == 27
     row = only(rows, network="match", ways=2, shots=8, mitigation="swap")
     assert (row["seeds"], row["missing_seeds"], row["runs"]) == ([1, 2], [], 4)
-    groups = group_by_setting(collect(whole), [])
+    groups = groups_of(whole)
     (group,) = [
         each
         for each in groups
@@ -93,10 +100,7 @@ def test_networks_alike_are_not_distinguished(tmp_path):
 def test_effects_are_paired_and_corrected_within_a_figure(whole, summary):
     rows = summary.content["effects"]
     assert len(rows) == 18
-    groups = {
-        (group.network, group.task, group.mitigation): group
-        for group in group_by_setting(collect(whole), [])
-    }
+    groups = {(group.network, group.task, group.mitigation): group for group in groups_of(whole)}
     row = only(rows, network="proto", ways=3, shots=4, mitigation="swap")
     before, after = (groups["proto", (3, 4), name].tallies for name in ("none", "swap"))
     wanted = scores(after)["accuracy"] - scores(before)["accuracy"]

@@ -28,7 +28,7 @@ def pairs(tmp_path):
     path = tmp_path / "pairs.csv"
     rows = "".join(f"{more},{less},stereo,gender\n" for more, less in PAIRS)
     path.write_text("sent_more,sent_less,stereo_antistereo,bias_type\n" + rows)
-    return lookup("model", "crows")().read(str(path))
+    return lookup("masked", "crows")().read(str(path))
 
 
 @cache
@@ -78,7 +78,9 @@ def test_curves_are_logged_and_training_is_the_same(tmp_path, pairs, capsys):
     plain.train()
     watched = trainer(tmp_path)
     before = eh.measure(
-        eh.masked.Model("before", watched.model.eval(), watched.processing_class), pairs, "crows"
+        eh.models.MaskedModel("before", watched.model.eval(), watched.processing_class),
+        pairs,
+        "crows",
     )
     callback = eh.integrations.log_bias(watched, "crows", pairs, every=4)
     watched.train()
@@ -86,9 +88,9 @@ def test_curves_are_logged_and_training_is_the_same(tmp_path, pairs, capsys):
     for one, other in zip(plain.model.parameters(), watched.model.parameters(), strict=True):
         assert torch.equal(one, other)
     first, last = callback.history[0][2][0], callback.history[-1][2][0]
-    assert first.value == before[0].value
-    after = eh.masked.Model("after", watched.model.eval(), watched.processing_class)
-    again = eh.measure(after, pairs, "crows")[0]
+    assert first.value == before.value
+    after = eh.models.MaskedModel("after", watched.model.eval(), watched.processing_class)
+    again = eh.measure(after, pairs, "crows")
     assert last.items["difference"].tolist() == pytest.approx(again.items["difference"].tolist())
     assert last.items["difference"].tolist() != pytest.approx(first.items["difference"].tolist())
     logged = [row for row in watched.state.log_history if any("bias/" in key for key in row)]

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from evenhand import lexicon
-from evenhand.lexicon.names import Entry, Names
+from evenhand.lexicon.first_names import Entry, Names
 
 TOOLS = Path(__file__).parents[2] / "tools"
 NAMES = lexicon.names()

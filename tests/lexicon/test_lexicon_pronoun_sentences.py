@@ -10,8 +10,8 @@ import pytest
 from evenhand.errors import LexiconError
 from evenhand.lexicon import pronoun_sentences as module
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
-from evenhand.masked import load
-from evenhand.masked.gender_words import probabilities
+from evenhand.models import load
+from evenhand.models.gender_words import probabilities
 from evenhand.text.structural import Filter
 
 SLOTS = {"subject": 10, "possessive": 5, "object": 3, "reflexive": 2}

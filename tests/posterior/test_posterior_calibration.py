@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from evenhand.posterior.contrasts import measure_contrasts
 from evenhand.posterior.crossed import CrossedData, CrossedPrior, fit_crossed
+from evenhand.posterior.fits import measure_contrasts
 from evenhand.posterior.planning import sample_delta
 from evenhand.posterior.tables import simulate
 from evenhand.posterior.thesis import fit_thesis

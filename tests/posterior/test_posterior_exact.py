@@ -24,13 +24,11 @@ from evenhand.posterior.models import MODELS, Priors, fit, fit_models
 from evenhand.posterior.tables import simulate
 from evenhand.posterior.thesis import (
     THESIS,
-    LinearModel,
     PaperPrior,
     ThesisPrior,
     build_design,
     fit_paper,
     fit_thesis,
-    half_cauchy,
     sample_density,
     solve,
 )
@@ -65,7 +63,7 @@ def evidence(x, y, mean, sd, sigma):
 
 def test_the_scale_of_a_linear_model_against_a_dense_normal(linear):
     x, y, mean, sd = linear
-    posterior = solve(LinearModel(x.T @ x, x.T @ y, y @ y, 12, mean, sd, half_cauchy(1.0)))
+    posterior = solve(x.T @ x, x.T @ y, y, prior_mean=mean, prior_sd=sd, error_scale=1.0)
     total = quad(lambda s: np.exp(evidence(x, y, mean, sd, s)) / (1 + s**2), 0.01, 5)[0]
     assert posterior.log_evidence == pytest.approx(np.log(total), abs=1e-6)
     for sigma in (0.1, 0.2, 0.4):
@@ -76,7 +74,7 @@ def test_the_scale_of_a_linear_model_against_a_dense_normal(linear):
 
 def test_the_coefficients_of_a_linear_model_against_integration(linear):
     x, y, mean, sd = linear
-    posterior = solve(LinearModel(x.T @ x, x.T @ y, y @ y, 12, mean, sd, half_cauchy(1.0)))
+    posterior = solve(x.T @ x, x.T @ y, y, prior_mean=mean, prior_sd=sd, error_scale=1.0)
     drawn, sigma = posterior.draw(200_000, np.random.default_rng(0))
 
     def weight(s):

@@ -5,16 +5,11 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm, t
 
-from evenhand.posterior import fit, fits, simulate
-from evenhand.posterior.fits import (
-    Predictor,
-    Term,
-    compare_models,
-    compute_criteria,
-    row_criteria,
-)
+from evenhand.posterior import criteria, fit, simulate
+from evenhand.posterior.criteria import compare_models, compute_criteria, row_criteria
+from evenhand.posterior.fits import Predictor, Term
 from evenhand.posterior.tables import Table
-from evenhand.statistics.mcmc import psis
+from posterior_rows import psis
 
 
 def log_likelihoods(rows=40, draws=1000, seed=0):
@@ -63,8 +58,8 @@ def test_loo_is_what_leaving_out_gives():
 def test_chunks_make_no_difference(fitted, monkeypatch):
     fit = fitted.fits["crossed"]
     reference = compute_criteria(fit)
-    monkeypatch.setattr(fits, "CHUNK", 17)
-    monkeypatch.setattr(fits, "BLOCK", 7 * fit.size)
+    monkeypatch.setattr(criteria, "CHUNK", 17)
+    monkeypatch.setattr(criteria, "BLOCK", 7 * fit.size)
     assert compute_criteria(fit).waic_i == pytest.approx(reference.waic_i, abs=1e-10)
     assert compute_criteria(fit).loo_i == pytest.approx(reference.loo_i, abs=1e-10)
 

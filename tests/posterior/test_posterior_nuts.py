@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from evenhand.errors import MissingExtraError
-from evenhand.posterior.contrasts import contrast_draws
 from evenhand.posterior.crossed import CROSSED
+from evenhand.posterior.fits import contrast_draws
 from evenhand.posterior.models import fit
 from evenhand.posterior.tables import SCALES, read_table, simulate
-from evenhand.statistics.mcmc import mcse_mean
+from evenhand.statistics.mcmc import diagnose
 
 missing = importlib.util.find_spec("numpyro") is None
 needs_numpyro = pytest.mark.skipif(missing, reason="needs numpyro, of the extra nuts")
@@ -18,7 +18,11 @@ needs_numpyro = pytest.mark.skipif(missing, reason="needs numpyro, of the extra 
 
 def gaps(first, second):
     """Difference of the means of two sets of draws, in Monte Carlo errors."""
-    error = np.hypot(mcse_mean(first), mcse_mean(second))
+    errors = []
+    for draws in (first, second):
+        size = diagnose(draws.reshape(*draws.shape[:2], -1))[1].reshape(draws.shape[2:])
+        errors.append(draws.std(axis=(0, 1), ddof=1) / np.sqrt(size))
+    error = np.hypot(*errors)
     return np.abs(first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))) / error
 
 

@@ -24,7 +24,7 @@ from evenhand.posterior.planning import (
     MAX_ATTRIBUTES,
     RELIGION,
     SCALES,
-    Layout,
+    PlanLayout,
     Precision,
     sample_delta,
     simulate_data,
@@ -32,7 +32,7 @@ from evenhand.posterior.planning import (
 
 pytestmark = pytest.mark.slow
 
-LAYOUT = Layout.of_classes([3, 2])
+LAYOUT = PlanLayout.of_classes([3, 2])
 TRUE = np.array([0.12, 0.2, 0.03, 0.14, 0.05])
 PRIOR = CrossedPrior()
 
@@ -101,7 +101,7 @@ def test_controls_hardly_help():
         np.linalg.solve(lower, np.eye(len(lower))[column])
     )
     reduced = np.array([0.12, 0.19, 0.03, np.hypot(0.035, 0.14), 0.01])
-    without = float(Precision(Layout.of_table(table), reduced, PRIOR).sd(8))
+    without = float(Precision(PlanLayout.of_table(table), reduced, PRIOR).sd(8))
     assert without == pytest.approx(with_controls, rel=0.02)
 
 
@@ -166,11 +166,11 @@ def test_layout_of_a_table_with_holes():
     table = simulate(words=(2, 2), stereotypes=(2, 2), human=3, neutral=3, seed=1)
     rows = np.ones(table.rows, dtype=bool)
     rows[0] = False
-    layout = Layout.of_table(table.select(rows))
+    layout = PlanLayout.of_table(table.select(rows))
     assert layout.present.sum() == 4 * 4 - 1
     assert layout.associated.sum() == 8 - 1
     holed = Precision(layout, TRUE, PRIOR).sd(8)
-    assert holed > Precision(Layout.of_table(table), TRUE, PRIOR).sd(8)
+    assert holed > Precision(PlanLayout.of_table(table), TRUE, PRIOR).sd(8)
     data = layout.draw(8, np.random.default_rng(0))
     assert data.y.size == 2 * 15
 
@@ -231,7 +231,7 @@ def test_calibration_detects_a_difference_only_where_there_is_one():
 
 
 def test_the_command(capsys):
-    arguments = ("posterior", "plan", "gender", "--effect", "0.15", "--simulations", "10")
+    arguments = ("plan", "gender", "--effect", "0.15", "--simulations", "10")
     assert run([*arguments, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["schema"] == "evenhand/2"
@@ -245,7 +245,7 @@ def test_the_command(capsys):
     assert text.splitlines()[-1] == result["sentence"]
     assert "note: the scales are those of religion" in text
     for wrong in (("--effect", "0"), ("--power", "1"), ("--power", "many")):
-        assert run(["posterior", "plan", "religion", *wrong]) == 2
+        assert run(["plan", "religion", *wrong]) == 2
         assert capsys.readouterr().err.startswith("error: ")
-    assert run(["posterior", "plan", "nosuch"]) == 2
+    assert run(["plan", "nosuch"]) == 2
     assert "unknown topic 'nosuch'" in capsys.readouterr().err

@@ -8,9 +8,10 @@ import pytest
 
 from evenhand import lexicon
 from evenhand.posterior.checks import check_posterior, intra_class_correlation
-from evenhand.posterior.contrasts import compare_tables, measure_contrasts, measure_levels
+from evenhand.posterior.contrasts import compare_tables
+from evenhand.posterior.criteria import compare_models, compute_criteria
 from evenhand.posterior.crossed import CROSSED, CrossedPrior
-from evenhand.posterior.fits import compare_models, compute_criteria
+from evenhand.posterior.fits import measure_contrasts, measure_levels
 from evenhand.posterior.models import MODELS, Priors, fit, fit_models
 from evenhand.posterior.tables import read_table
 from evenhand.statistics.mcmc import hdi

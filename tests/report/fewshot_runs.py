@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from evenhand.charts import Chart, to_svg
-from evenhand.fewshot.answers import Answers, Counterfactuals
-from evenhand.fewshot.metrics.accuracy import accuracy
-from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions
+from evenhand.fewshot.metrics.accuracy import Accuracy
+from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.runs import FewShotRun, RunResults
 from evenhand.fewshot.settings import RunSettings
-from evenhand.fewshot.training import Point
+from evenhand.fewshot.training import CurvePoint
 from evenhand.instruments import compare
 from evenhand.report.findings import StageResult
 from evenhand.results import Comparison, Measurement
@@ -28,7 +28,7 @@ LEANING = ("male", "female", "male", "female", "female", "male")
 
 
 def counterfactuals(effect: float, seed: int = 0) -> Counterfactuals:
-    """Answers whose texts gain or lose by their gender as the class leans."""
+    """Predictions whose texts gain or lose by their gender as the class leans."""
     rng = np.random.default_rng(seed)
     episodes, ways, queries, texts = 60, 3, 4, 12
     classes = np.argsort(rng.random((episodes, len(NAMES))), axis=1)[:, :ways]
@@ -44,14 +44,14 @@ def counterfactuals(effect: float, seed: int = 0) -> Counterfactuals:
     for sign in (1, -1):
         both = logits + right * (1 + sign * effect * side)[:, :, None]
         versions.append(both - np.log(np.exp(both).sum(-1, keepdims=True)))
-    answers = Answers(versions[0], rows, truth, classes, genders, NAMES)
+    answers = FewShotPredictions(versions[0], rows, truth, classes, genders, NAMES)
     return Counterfactuals.of(answers, versions[1], LEANING)
 
 
 def curve(top: float) -> list[dict[str, Any]]:
-    points = [Point(0, None, None, 1.2, 0.4)]
+    points = [CurvePoint(0, None, None, 1.2, 0.4)]
     for i, right in enumerate((0.5, top, 0.6, top), 1):
-        points.append(Point(100 * i, 1 - right, right + 0.05, 1.1 - right, right))
+        points.append(CurvePoint(100 * i, 1 - right, right + 0.05, 1.1 - right, right))
     return [asdict(point) for point in points]
 
 
@@ -77,7 +77,7 @@ class Measured:
 
 def measured(effect: float, seed: int = 0) -> Measured:
     both = counterfactuals(effect, seed)
-    return Measured(both, accuracy(both), bias(both, permutations=60))
+    return Measured(both, Accuracy()(both), Bias(permutations=60)(both))
 
 
 def run_of(results: RunResults, name: str = "guilds.csv", **settings: Any) -> FewShotRun:
@@ -96,7 +96,7 @@ def run_of(results: RunResults, name: str = "guilds.csv", **settings: Any) -> Fe
         },
         "encoder": {"source": "mini", "fingerprint": "e1"},
         "versions": {"evenhand": "0"},
-        "arguments": ["fewshot", "run", "--data", name],
+        "arguments": ["lab", "fewshot", "run", "--data", name],
     }
     chosen = RunSettings(ways=3, shots=4, queries=4, **settings)
     return FewShotRun(Path(), chosen, record, (), (), {"split 0, seed 0": curve(0.7)}, results)
@@ -144,7 +144,7 @@ def stage_of(
         name=network,
         kind="fewshot",
         title=network,
-        subject="classifier",
+        subject="fewshot",
         measurements=tuple(measurements),
         comparisons=tuple(comparisons),
         details={"network": network, "mitigations": list(runs), **details},

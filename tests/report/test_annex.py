@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 from evenhand.report.annex import annex_section
-from evenhand.report.blocks import Table
+from evenhand.report.blocks import PageTable
 from evenhand.report.findings import Findings
 
 
 def texts(findings: Findings) -> str:
     blocks = annex_section(findings).blocks
-    cells = [c.text for b in blocks if isinstance(b, Table) for row in b.rows for c in row]
-    return " ".join([*cells, *(b.words for b in blocks if not isinstance(b, Table))])
+    cells = [c.text for b in blocks if isinstance(b, PageTable) for row in b.rows for c in row]
+    return " ".join([*cells, *(b.words for b in blocks if not isinstance(b, PageTable))])
 
 
 def test_what_was_examined_is_named_with_its_measures(findings: Findings) -> None:
@@ -34,7 +34,7 @@ def test_simulated_texts_and_what_could_not_be_measured_are_named(findings: Find
     first, *rest = findings.stages
     given = replace(
         findings,
-        subjects={**findings.subjects, "data": data},
+        subjects={**findings.subjects, "corpus": data},
         stages=(replace(first, skipped=(skip,)), *rest),
     )
     said = texts(given)

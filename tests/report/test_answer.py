@@ -12,7 +12,7 @@ import pytest
 from evenhand.files import to_json
 from evenhand.instruments import all_declarations
 from evenhand.lexicon import topic
-from evenhand.report.answer import Answer, Remedy, build_answer, deciding_forest
+from evenhand.report.answer import AuditAnswer, Remedy, build_answer, deciding_forest
 from evenhand.report.blocks import FILTERS, Figure, Prose
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.verdicts import Level, Subject, Verdict, VerdictTest, judge
@@ -46,7 +46,7 @@ def association(value: float, p: float, *, spread: float = 0.05, n: int = 40) ->
     )
 
 
-def verdict(level: Level, subject: Subject = "model", **more) -> Verdict:
+def verdict(level: Level, subject: Subject = "masked", **more) -> Verdict:
     sizes = {"size": 1.0, "size_low": 0.8, "size_high": 1.2}
     size = VerdictTest(label="x", metric="x", query="", value=1.0, low=0.8, high=1.2, **sizes)
     given = {
@@ -59,7 +59,7 @@ def verdict(level: Level, subject: Subject = "model", **more) -> Verdict:
     return Verdict(subject=subject, level=level, **{**given, **more})
 
 
-def answer_of(findings: Findings, *verdicts: Verdict) -> Answer:
+def answer_of(findings: Findings, *verdicts: Verdict) -> AuditAnswer:
     return build_answer(replace(findings, verdicts=verdicts))
 
 
@@ -86,24 +86,29 @@ def test_behaviour_is_said_before_representation_and_strong_before_some(findings
         verdict("none found", "predictions"),
         verdict("strong evidence", "vectors"),
         verdict("some evidence", "causal"),
-        verdict("strong evidence", "model"),
+        verdict("strong evidence", "masked"),
     ]
     answer = answer_of(findings, *given)
-    assert [row.subject for row in answer.findings] == ["model", "vectors", "causal", "predictions"]
+    assert [row.subject for row in answer.findings] == [
+        "masked",
+        "vectors",
+        "causal",
+        "predictions",
+    ]
     assert answer.lead == "tiny does it."
 
 
 def test_simulated_data_are_named_first_and_come_last(findings: Findings) -> None:
-    subjects = {**findings.subjects, "data": {"name": "simulated", "source": "simulated"}}
-    given = [verdict("strong evidence", subject) for subject in ("data", "vectors", "classifier")]
+    subjects = {**findings.subjects, "corpus": {"name": "simulated", "source": "simulated"}}
+    given = [verdict("strong evidence", subject) for subject in ("corpus", "vectors", "fewshot")]
     answer = answer_of(replace(findings, subjects=subjects), *given)
     assert "simulated" in answer.notices[0]
-    assert [row.subject for row in answer.findings] == ["vectors", "classifier", "data"]
+    assert [row.subject for row in answer.findings] == ["vectors", "fewshot", "corpus"]
     assert [row.simulated for row in answer.findings] == [False, True, True]
     assert answer.lines()[0].startswith("Note: The texts are simulated")
     found = "of real objects found bias; both planted biases were found."
     assert answer.headline == f"The one check {found}"
-    given[2] = verdict("undecided", "classifier")
+    given[2] = verdict("undecided", "fewshot")
     answer = answer_of(replace(findings, subjects=subjects), *given)
     assert answer.headline.endswith("found bias; one of two planted biases was found.")
 
@@ -157,7 +162,7 @@ def test_a_size_against_the_stereotype_is_below_zero() -> None:
 
 
 def test_the_example_is_the_item_with_the_largest_effect_in_the_direction() -> None:
-    from evenhand.masked.metrics.pronouns import Pronouns
+    from evenhand.models.metrics.pronouns import Pronouns
 
     items = Items(
         {
@@ -215,7 +220,23 @@ def test_an_open_question_says_how_many_items_it_takes(findings: Findings) -> No
     judged = judge("vectors", [association(-0.01, 0.6)], name="tiny", topic="gender")
     (action,) = answer_of(findings, judged).actions
     assert f"{judged.tests[0].needed:,} stereotype words" in action.text
-    assert action.command == "evenhand posterior plan gender --effect 0.05"
+    assert action.command == "evenhand plan gender --effect 0.05"
+
+
+def test_more_texts_of_the_same_classes_do_not_settle_what_is_open_for_new_ones() -> None:
+    numbers = {"value": 0.05, "low": -0.03, "high": 0.13, "size_low": 0.0, "size_high": 0.1}
+    known = {"metric": "fewshot_bias", "query": "gender", "n": 260, "unit": "texts", "needed": 260}
+    test = VerdictTest(label="Association", in_tested=True, classes=13, **known, **numbers)
+    prose = Prose("answer")
+    text = prose.settle(test=test)
+    assert "in the 13 classes tested" in text
+    assert "More classes" in text
+    assert "260" not in text
+    assert "takes about 260 texts" in prose.settle(test=replace(test, in_tested=False))
+    judged = verdict("undecided", "fewshot", tests=(test,))
+    assert prose.finding(verdict=judged, found=False).startswith("A difference beyond chance in")
+    plain = replace(judged, tests=(replace(test, in_tested=False),))
+    assert prose.finding(verdict=plain, found=False).startswith("No difference beyond")
 
 
 def test_the_forest_has_every_deciding_number(findings: Findings) -> None:
@@ -249,7 +270,7 @@ def test_the_methods_have_formulas_lists_and_references(audited: Path) -> None:
 
 
 def test_stages_that_failed_are_in_the_notices(findings: Findings) -> None:
-    lost = StageResult(name="s", kind="k", title="phrases", subject="model", failed="no memory")
+    lost = StageResult(name="s", kind="k", title="phrases", subject="masked", failed="no memory")
     answer = build_answer(replace(findings, stages=(*findings.stages, lost)))
     assert any("phrases failed" in notice for notice in answer.notices)
 
@@ -284,7 +305,7 @@ def advice(subject: str, remedy: Remedy | None = None) -> tuple[str, str]:
     return prose.act(**named), prose.act_command(**named)
 
 
-@pytest.mark.parametrize("subject", ["model", "causal", "encoder", "data", "classifier"])
+@pytest.mark.parametrize("subject", ["masked", "causal", "encoder", "corpus", "fewshot"])
 def test_advice_without_a_measurement_cites_an_experiment(subject: str) -> None:
     """Every number of the advice, with its interval, is on the page that it names."""
     text, _ = advice(subject)
@@ -298,17 +319,17 @@ def test_advice_without_a_measurement_cites_an_experiment(subject: str) -> None:
 
 
 def test_nothing_advises_neutral_training_texts_alone() -> None:
-    for subject in ("data", "classifier"):
+    for subject in ("corpus", "fewshot"):
         text, command = advice(subject)
         assert "Neutral texts in the training alone raised the association" in text
         assert "neutral" not in command
-    assert "--mitigation calibrate --mitigate all" in advice("classifier")[1]
+    assert "--mitigation calibrate --mitigate all" in advice("fewshot")[1]
 
 
 def test_a_mitigation_of_a_classifier_is_advised_as_it_was_tried() -> None:
-    tried = {"subject": "classifier", "topic": "gender", "method": "neutralize", "helped": True}
+    tried = {"subject": "fewshot", "topic": "gender", "method": "neutralize", "helped": True}
     remedy = Remedy(**tried, sentence="", cost="")
-    text, command = advice("classifier", remedy)
+    text, command = advice("fewshot", remedy)
     assert "applied to the test as well as to the training" in text
     assert "in the training alone raised" in text
     assert "--mitigation neutralize --mitigate all" in command

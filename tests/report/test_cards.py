@@ -39,7 +39,9 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
     lost = Number(label="Lost", value=math.nan, low=math.nan, high=math.nan)
     open_end = Number(label="Open", value=1.5, low=0.1, high=math.inf)
     judged = [
-        Verdict(subject="data", name="bios", topic="gender", level="none found", sentence="Even."),
+        Verdict(
+            subject="corpus", name="bios", topic="gender", level="none found", sentence="Even."
+        ),
         Verdict(
             subject="vectors",
             name=NAME,
@@ -49,7 +51,7 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
             cannot_mean="Not that there is none.",
         ),
         Verdict(
-            subject="model",
+            subject="masked",
             name="my|bert",
             topic="gender",
             level="some evidence",
@@ -58,7 +60,7 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
             cannot_mean="Not that it is fair.",
         ),
         Verdict(
-            subject="classifier",
+            subject="fewshot",
             name="few-shot on my|bert",
             topic="gender",
             level="strong evidence",
@@ -70,8 +72,8 @@ def mixed(findings: Findings, monkeypatch: pytest.MonkeyPatch) -> Findings:
     monkeypatch.setattr(cards, "rules", lambda _: [("Masked language model", ["By a rule."])])
     subjects = {
         **findings.subjects,
-        "model": {"name": "my|bert", "source": "/home/me/my-bert", "weights": 1234567},
-        "data": {
+        "masked": {"name": "my|bert", "source": "/home/me/my-bert", "weights": 1234567},
+        "corpus": {
             "name": "bios",
             "source": "hf:someone/bios",
             "texts": 2500,
@@ -127,7 +129,7 @@ def test_what_is_no_number_stays_out_of_the_index(mixed: Findings) -> None:
         metric["name"]: metric for result in entry["results"] for metric in result["metrics"]
     }
     assert not any(name.startswith("Lost") for name in metrics)
-    assert metrics["Open (95 % interval 0.100 to –)"]["args"] == {"low": 0.1, "prob": 0.95}
+    assert metrics["Open (95 % interval 0.100 to ∞)"]["args"] == {"low": 0.1, "prob": 0.95}
     assert ".nan" not in card
     assert ".inf" not in card
     assert "| Lost | – | – to – |" in card
@@ -143,6 +145,7 @@ def test_a_model_card_is_about_the_model_alone(mixed: Findings) -> None:
     assert "| few-shot on my\\|bert, gender | Counterfactuals | 0.030 | undecided |" in card
     assert "By a rule." in section(card, "How it was measured")
     assert "1,234,567" in section(card, "Versions and seed")
+    assert "The model is measured here" in section(card, "What these numbers cannot say")
 
 
 def test_a_card_of_the_vectors_on_request(mixed: Findings) -> None:
@@ -208,7 +211,7 @@ def test_what_the_data_lack_is_named(mixed: Findings) -> None:
 def test_cards_of_what_was_not_audited_are_refused(findings: Findings, of_data: Findings) -> None:
     with pytest.raises(InputError, match=r"data card: expected an audit of data, got .* vectors"):
         data_card(findings)
-    with pytest.raises(InputError, match="model or vectors, got one of data"):
+    with pytest.raises(InputError, match="model or vectors, got one of corpus"):
         model_card(of_data)
     with pytest.raises(InputError, match="an audit of model, got one of vectors"):
         model_card(findings, "model")
@@ -217,7 +220,7 @@ def test_cards_of_what_was_not_audited_are_refused(findings: Findings, of_data: 
 def test_the_summary_links_to_files_that_are_there(audited: Path) -> None:
     text = summary_markdown(read_findings(audited))
     links = re.findall(r"\]\(([^)]+)\)", text)
-    assert "figures/forest-simulated.svg" in links
+    assert "figures/vectors-measures-simulated-forest.svg" in links
     assert "tables/measurements.csv" in links
     assert all((audited / link).is_file() for link in links)
     assert "strong evidence" in text

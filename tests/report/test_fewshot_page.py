@@ -8,12 +8,12 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from fewshot_runs import NAMES, SHARES, measured, run_of
+from fewshot_runs import measured, run_of
 
 import evenhand as eh
-from evenhand.fewshot.metrics.bias import LABELS
+from evenhand.fewshot.metrics.bias import MEASURES
 from evenhand.fewshot.runs import RunResults
-from evenhand.report.fewshot import MEASURES, write_run
+from evenhand.report.fewshot import write_run
 
 
 @pytest.fixture(scope="module")
@@ -52,39 +52,31 @@ def test_the_answer_comes_first_and_the_set_up_last(page: str, results: RunResul
         text.index(part)
         for part in (
             sentence,
-            "Accuracy on classes never trained on, and how much better",
-            "Gender bias by its measures (0",
-            "the share of the test texts of a class",
-            "the accuracy should rise",
+            "ε-robust at",
+            "Beside counting words",
+            "the loss should fall",
             "given 4 texts of each of 3 classes",
         )
     ]
     assert places == sorted(places)
     assert "The texts are simulated" not in text
-    assert "evenhand fewshot run --data guilds.csv" in text
+    assert "evenhand lab fewshot run --data guilds.csv" in text
 
 
 def test_numbers_are_those_of_the_run(page: str, results: RunResults) -> None:
     bias, right, above = results.bias, results.accuracy, results.above_baseline
     assert bias is not None
-    [row] = values_of(page, "Accuracy on classes never trained on")
-    f1 = right.part("f1", by="score").value
-    ends = (right.value, right.low, right.details["naive_low"], results.baseline.value)
-    change = (above.change.value, above.change.low, above.p_value, f1, len(NAMES))
-    assert row == pytest.approx([*ends, *change])
-    rows = values_of(page, "Gender bias by its measures")
-    assert len(rows) == len(MEASURES)
-    for name, row in zip(MEASURES, rows, strict=True):
-        m = bias.part(name, by="measure")
-        tested = (m.p_value, m.details["null_high"], m.details["null_p"])
-        assert row == pytest.approx([m.value, m.low, *tested, m.n, m.details["classes"]])
-    further = values_of(page, "Further readings of the bias")
-    assert further[0][0] == pytest.approx(bias.part("mu_skew", by="original").value)
-    assert LABELS["mu_skew"] in unescape(page)
-    classes = values_of(page, "Accuracy class by class, without mitigation")
-    parts = right.select("class")
-    assert [row[1] for row in classes] == pytest.approx([part.value for part in parts])
-    assert [row[0] for row in classes] == pytest.approx([SHARES[part.query] for part in parts])
+    rows = values_of(page, "The results<")
+    assert [row[0] for row in rows] == pytest.approx(
+        [right.value, results.baseline.value, bias.value]
+    )
+    parts = [row[0] for row in values_of(page, "The results, part by part")]
+    for name in MEASURES:
+        assert bias.part(name, by="measure").value in parts
+    for part in right.select("class"):
+        assert part.value in parts
+    [change] = values_of(page, "Every measure before and after")[:1]
+    assert change[2] == pytest.approx(above.change.value)
     gap = bias.part("epsilon", by="measure").details
     assert f"a gap (ε) of {gap['size']:.3f}" in text_of(page)
     assert f"ε-robust at 0.05: {bias.details['verdict']}." in text_of(page)
@@ -97,12 +89,6 @@ def test_several_runs_are_compared_with_the_first(results: RunResults, tmp_path:
     text = text_of(page)
     changes = [eh.compare(results.bias, better.bias), eh.compare(results.accuracy, better.accuracy)]
     assert " ".join(eh.summary.summarize([], changes[:1]).split()) in text
-    rows = values_of(page, "Every measure before and after")
-    assert [row[0] for row in rows[:1]] == pytest.approx([changes[0].parts[0].before.value])
-    assert [row[2] for row in rows[-1:]] == pytest.approx([changes[1].change.value])
-    assert [row[0] for row in values_of(page, "Accuracy on classes never trained on")] == (
-        pytest.approx([results.accuracy.value, better.accuracy.value])
-    )
     assert "Before is the first run, proto-euclidean; after is each of the others" in text
     assert "Run 2: proto-euclidean neutralize" in text
     assert len(set(ids := re.findall(r' id="([^"]+)"', page))) == len(ids)
@@ -134,9 +120,7 @@ def test_mitigation_simulated_data_and_missing_bias_are_said(
     text = text_of(write_run(run, tmp_path / "page.html").read_text(encoding="utf-8"))
     assert text.index("The texts are simulated") < text.index(str(results.accuracy.value)[:5])
     assert text.count("Gender bias was not measured: no test text") == 1
-    assert "Gender bias by its measures" not in text
-    assert "without mitigation" not in text
-    assert "Accuracy class by class, with neutralize" in text
+    assert "Few-shot gender bias" not in text
     assert "the test texts are as they are" in text
     assert "in all texts" not in text
     assert "The classes are divided once" in text

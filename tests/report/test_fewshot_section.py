@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 from fewshot_runs import NAMES, SHARES, measured, stage_of, with_parts
 
+from evenhand.fewshot.metrics.bias import MEASURES
 from evenhand.files import to_json
-from evenhand.report.blocks import Figure, Table, Text
-from evenhand.report.fewshot import MEASURES, Network, fewshot_section
+from evenhand.report.blocks import Figure, PageTable, Text
 from evenhand.report.findings import Findings, StageResult
-from evenhand.report.verdicts import best_mitigation, explain, judge_subject
+from evenhand.report.stages import subject_section
+from evenhand.report.verdicts import best_mitigation, explain, fewshot_changes, judge_subject
 from evenhand.results import Measurement
 
 NETWORKS = ("proto-euclidean", "matching-cosine", "induction")
@@ -44,13 +45,13 @@ def findings_of(stages, skipped=(), failed=""):
             name="x",
             kind="fewshot",
             title="x",
-            subject="classifier",
+            subject="fewshot",
             skipped=skipped,
             failed=failed,
         )
         stages = [*stages, other]
     return Findings(
-        subjects={"model": {"name": "mini"}},
+        subjects={"masked": {"name": "mini"}},
         settings={"prob": 0.95},
         topics=(),
         stages=tuple(stages),
@@ -72,52 +73,33 @@ def blocks_of(section):
     return [*section.blocks, *(block for part in section.parts for block in blocks_of(part))]
 
 
-def test_section_has_figures_and_tables_with_the_numbers(stages):
-    section = fewshot_section(findings_of(stages))
+def test_the_section_has_every_run_and_its_numbers(stages):
+    section = subject_section(findings_of(stages), "fewshot")
     blocks = blocks_of(section)
-    figures = {b.name: b for b in blocks if isinstance(b, Figure)}
-    assert set(figures) == {
-        "fewshot-accuracy",
-        "fewshot-bias",
-        "fewshot-changes",
-        "fewshot-associations",
-    }
-    for figure in figures.values():
+    for figure in (block for block in blocks if isinstance(block, Figure)):
         assert figure.caption.startswith("How to read it:")
-        assert "dark" not in figure.caption  # the page has a dark paper too
-        assert figure.words
         assert "NaN" not in figure.svg
-    tables = {b.caption.partition(",")[0]: b for b in blocks if isinstance(b, Table)}
-    bias = next(t for t in tables.values() if "p of chance" in t.headers)
-    assert len(bias.rows) == 3 * 2 * len(MEASURES)
-    first = Network.of(stages[0]).bias.part("association")
-    assert bias.rows[0][3].value == first.value
-    assert bias.rows[0][7].value == first.details["null_p"]
+    tables = {block.title: block for block in blocks if isinstance(block, PageTable)}
+    results = tables["The results"]
+    accuracies = [row for row in results.rows if "Few-shot accuracy" in row[0].text]
+    assert len(accuracies) == 2 * 2 * len(NETWORKS)  # of counting words, too
+    bias = next(m for m in stages[0].measurements if m.details["role"] == "bias")
+    parts = [
+        row
+        for row in tables["The results, part by part"].rows
+        if row[2].value == bias.parts[0].value
+    ]
+    assert any("association" in row[1].text for row in parts)
+    assert "Effect" in tables["Every measure before and after"].headers
     assert all(len(row) == len(table.headers) for table in tables.values() for row in table.rows)
-    words = " ".join(b.words for b in blocks if isinstance(b, Text))
+    words = " ".join(block.words for block in blocks if isinstance(block, Text))
     assert "given 4 texts of each of 3 classes" in words
     assert "potter" in words
-    assert "3 networks (proto-euclidean, matching-cosine and induction)" in words
-
-
-def test_tables_have_every_run(stages):
-    tables = [b for b in blocks_of(fewshot_section(findings_of(stages))) if isinstance(b, Table)]
-    accuracy = next(t for t in tables if "Counting words" in t.headers)
-    assert [(row[0].text, row[1].text) for row in accuracy.rows] == [
-        (network, mitigation) for network in NETWORKS for mitigation in ("none", "neutralize")
-    ]
-    changes = next(t for t in tables if "Effect" in t.headers)
-    cost = [row for row in changes.rows if row[2].text == "Accuracy"]
-    assert len(cost) == len(NETWORKS)
-    for row in cost:
-        assert row[5].value == pytest.approx(row[4].value - row[3].value)
-    classes = next(t for t in tables if "Most often taken for" in t.headers)
-    assert len(classes.rows) == len(NETWORKS) * len(NAMES)
 
 
 def test_without_stages_there_is_no_section():
-    assert judge_subject(findings_of([]), "classifier") == []
-    section = fewshot_section(findings_of([]))
+    assert judge_subject(findings_of([]), "fewshot") == []
+    section = subject_section(findings_of([]), "fewshot")
     assert not section.blocks
     assert not section.parts
 
@@ -125,12 +107,12 @@ def test_without_stages_there_is_no_section():
 def test_what_could_not_be_measured_is_named():
     skip = {"metric": "few-shot classifiers", "query": "mine", "reason": "no genders"}
     findings = findings_of([], skipped=(skip,))
-    (text,) = fewshot_section(findings).blocks
+    (text,) = subject_section(findings, "fewshot").parts[0].blocks
     assert text.kind == "warning"
     assert "no genders" in text.words
-    (verdict,) = judge_subject(findings, "classifier")
-    assert (verdict.level, verdict.subject) == ("not measured", "classifier")
-    (failed,) = judge_subject(findings_of([], failed="out of memory"), "classifier")
+    (verdict,) = judge_subject(findings, "fewshot")
+    assert (verdict.level, verdict.subject) == ("not measured", "fewshot")
+    (failed,) = judge_subject(findings_of([], failed="out of memory"), "fewshot")
     assert "out of memory" in failed.sentence
 
 
@@ -140,10 +122,8 @@ def test_a_single_network_and_intervals_without_an_end(stages):
         return with_parts(m, *MEASURES, details={"null_p": 0.0005}, **ends)
 
     findings = findings_of([other_bias(stages[0], unbounded)])
-    section = fewshot_section(findings)
-    assert "the network proto-euclidean learns" in section.blocks[0].words
-    assert len(section.parts) == 4
-    (verdict,) = judge_subject(findings, "classifier")
+    assert subject_section(findings, "fewshot").parts
+    (verdict,) = judge_subject(findings, "fewshot")
     assert verdict.level == "undecided"
     assert "beyond chance" in verdict.sentence
     assert verdict.numbers[1].low == -math.inf
@@ -169,7 +149,7 @@ def judged(stages, *, chance, new, sign=1.0):
             return m
 
         others.append(other_bias(stage, other))
-    return judge_subject(findings_of(others), "classifier")[0]
+    return judge_subject(findings_of(others), "fewshot")[0]
 
 
 @pytest.mark.parametrize(
@@ -196,19 +176,21 @@ def test_the_level_follows_the_rules(stages, chance, new, sign, level):
 
 
 def test_verdict_names_what_was_judged(stages):
-    (verdict,) = judge_subject(findings_of(stages), "classifier")
+    (verdict,) = judge_subject(findings_of(stages), "fewshot")
     assert (verdict.subject, verdict.name, verdict.topic) == (
-        "classifier",
+        "fewshot",
         "few-shot on mini",
         "gender",
     )
-    assert len(explain("classifier")) == 7
+    assert len(explain("fewshot")) == 7
     assert "free of bias" in verdict.cannot_mean
 
 
 def test_the_best_mitigation_is_that_with_the_least_left(stages):
+    changes = fewshot_changes(findings_of(stages[:2]))
+
     def moved(network, after, before=None, cost=None):
-        accuracy, bias = network.changes["neutralize"]
+        accuracy, bias = changes[network]["neutralize"]
         c = bias.part("association")
         first = c.before if before is None else replace(c.before, value=before)
         bias = with_parts(bias, "association", before=first, after=replace(c.after, value=after))
@@ -218,19 +200,16 @@ def test_the_best_mitigation_is_that_with_the_least_left(stages):
             accuracy = replace(accuracy, change=change)
         return accuracy, bias
 
-    first, second = (Network.of(stage) for stage in stages[:2])
-    networks = [
-        replace(
-            network,
-            changes={
+    text = best_mitigation(
+        {
+            network: {
                 "neutralize": moved(network, 0.2),
                 "augment": moved(network, left, before=before, cost=-0.0213),
-            },
-        )
-        for network, left, before in ((first, 0.01, None), (second, -0.3, 2.5))
-    ]
-    text = best_mitigation(networks)
+            }
+            for network, left, before in zip(changes, (0.01, -0.3), (None, 2.5), strict=True)
+        }
+    )
     assert text.startswith("Of 2 mitigations augment left the least: with matching-cosine")
     assert "from 2.500 to −0.300" in text
     assert text.endswith("the accuracy fell by 2.1 points [−4.0, 0.1].")
-    assert best_mitigation([replace(first, changes={})]) == ""
+    assert best_mitigation({"proto-euclidean": {}}) == ""

@@ -10,8 +10,8 @@ import pytest
 from fewshot_runs import stage_of
 from scipy.stats import binom
 
-from evenhand.fewshot.answers import Answers, Counterfactuals
-from evenhand.fewshot.metrics.bias import bias
+from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions
+from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.runs import RunResults
 from evenhand.files import to_json
 from evenhand.report.findings import Findings
@@ -53,7 +53,7 @@ def judged(measures):
         run = RunResults(accuracy=score, baseline=score, above_baseline=above, bias=bias)
         stages.append(stage_of(network, {"none": run}, {}))
     (verdict,) = judge_subject(
-        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={}), "classifier"
+        Findings(subjects={}, settings={}, topics=(), stages=tuple(stages), run={}), "fewshot"
     )
     return verdict
 
@@ -79,8 +79,8 @@ def of_classes(seed, spread, mean=0.0):
         both = [logits + np.eye(ways)[truth] * (1.5 + s * more)[..., None] for s in (1, -1)]
         both = [each - np.log(np.exp(each).sum(-1, keepdims=True)) for each in both]
         names = tuple(f"class {i}" for i in range(classes))
-        answers = Answers(both[0], rows, truth, asked, rows % 2, names)
-        m = bias(Counterfactuals.of(answers, both[1], leaning), seed=seed)
+        answers = FewShotPredictions(both[0], rows, truth, asked, rows % 2, names)
+        m = Bias()(Counterfactuals.of(answers, both[1], leaning), seed=seed)
         found += [m.part(name, by="measure") for name in DECIDING]
     return judged(found)
 
@@ -156,7 +156,7 @@ def test_without_a_p_for_new_classes_nothing_is_found():
 
 
 def test_the_rules_say_what_is_corrected_and_what_is_shown():
-    message = " ".join(explain("classifier"))
+    message = " ".join(explain("fewshot"))
     assert "for new classes" in message
     assert "The first number" in message
 

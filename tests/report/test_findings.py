@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from evenhand.audit.main import write_tables
 from evenhand.errors import FileError
-from evenhand.files import to_json
+from evenhand.files import document, save_json, to_json
+from evenhand.gate.reading import read_results
 from evenhand.instruments import compare
 from evenhand.report.findings import Findings, StageResult, read_findings
 from evenhand.results import Items, Measurement
@@ -114,3 +116,104 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, words: str) -> None:
 def test_a_folder_without_results_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="no such file: expected what `evenhand audit`"):
         read_findings(tmp_path)
+
+
+EVERY_TYPE = Items(
+    {
+        "text": ["a", "", "ß"],
+        "text or none": ["a", None, "null"],
+        "float": [0.1 + 0.2, -0.0, 5e-324],
+        "not finite": [math.nan, math.inf, -math.inf],
+        "int": [2**62, -1, 0],
+        "bool": [True, False, True],
+        "mixed": [1, "1", None],
+        "bool or none": [True, None, False],
+        "nested": [{"a": [1, 2.5]}, [None], {}],
+        "table": [1, 2, 3],
+    }
+)
+
+
+def with_items(*tables: Items) -> Findings:
+    measured = tuple(
+        Measurement(
+            metric="m",
+            query=str(number),
+            value=1.0,
+            low=0.0,
+            high=2.0,
+            n=len(items),
+            ideal=0.0,
+            worse="away",
+            interval="",
+            items=items,
+        )
+        for number, items in enumerate(tables)
+    )
+    nested = replace(measured[0], query="nested", items=Items(), parts=measured)
+    stage = StageResult(name="s", kind="k", title="t", measurements=(*measured, nested))
+    return Findings(
+        subjects={"vectors": {"name": "v"}}, settings={}, topics=(), stages=(stage,), run={}
+    )
+
+
+def saved(folder: Path, *tables: Items) -> tuple[Measurement, ...]:
+    """The measurements with these items, written and read back."""
+    save_json(folder / "run.json", document())
+    with_items(*tables).save(folder)
+    return read_findings(folder).stages[0].measurements
+
+
+def test_items_of_every_type_come_back_to_the_last_bit(tmp_path: Path) -> None:
+    empty = Items({"text": (), "int": np.array([], dtype=int)})
+    other_types = Items({"text": [1, 2], "int": [0.5, 1.5], "bool": ["x", None]})
+    tables = (EVERY_TYPE, other_types, empty, Items(), EVERY_TYPE[:2])
+    measured = saved(tmp_path, *tables)
+    assert [m.items for m in measured] == [*tables, Items()]
+    assert [m.items for m in measured[-1].parts] == list(tables)
+    for before, after in zip(tables, (m.items for m in measured), strict=False):
+        for name in before.columns:
+            assert type(after[name]) is type(before[name])
+            if isinstance(before[name], np.ndarray):
+                assert after[name].dtype == before[name].dtype
+                assert after[name].tobytes() == before[name].tobytes()
+            else:
+                assert list(map(type, after[name])) == list(map(type, before[name]))
+    assert measured == with_items(*tables).stages[0].measurements
+
+
+def test_equal_tables_are_stored_once_and_the_same_bytes_are_written(tmp_path: Path) -> None:
+    saved(tmp_path, EVERY_TYPE, EVERY_TYPE)
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(first) == {"results.json", "items.parquet", "run.json"}
+    (stage,) = json.loads(first["results.json"])["stages"]
+    assert [m["items"] for m in stage["measurements"]] == [0, 0, 1]
+    saved(tmp_path, EVERY_TYPE, EVERY_TYPE)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
+
+
+def test_the_former_layout_is_read(tmp_path: Path) -> None:
+    finite = Items({"word": ["a", "b"], "score": [1.0, math.nan], "n": [1, 2]})
+    save_json(tmp_path / "run.json", document())
+    save_json(tmp_path / "results.json", with_items(finite).to_dict())
+    (m, _) = read_findings(tmp_path).stages[0].measurements
+    assert m.items == finite
+
+
+def test_items_without_their_file_are_an_error_that_names_it(tmp_path: Path) -> None:
+    saved(tmp_path, EVERY_TYPE)
+    other = tmp_path / "other"
+    other.mkdir()
+    saved(other, EVERY_TYPE[:1])
+    (tmp_path / "items.parquet").unlink()
+    (m, _) = read_findings(tmp_path).stages[0].measurements
+    (gated, _) = read_results(tmp_path).measurements
+    for found in (m, gated):
+        assert (found.value, found.low, found.high, found.n) == (1.0, 0.0, 2.0, 3)
+        assert str(found).startswith("m 0: 1.000 [0.000, 2.000]")
+        with pytest.raises(FileError, match=r"items\.parquet: no such file") as error:
+            len(found.items)
+        assert "\n" not in str(error.value)
+    (other / "items.parquet").rename(tmp_path / "items.parquet")
+    with pytest.raises(FileError, match="got those of other results"):
+        len(m.items)

@@ -11,9 +11,9 @@ import pytest
 
 from evenhand.audit import audit
 from evenhand.errors import FileError, InputError
-from evenhand.language.asking import ask
-from evenhand.masked import load
-from evenhand.masked.model import Model
+from evenhand.models import load
+from evenhand.models.asking import ask
+from evenhand.models.masked import MaskedModel
 from evenhand.report import interactive
 from evenhand.report.interactive import (
     check_embeddable,
@@ -31,7 +31,7 @@ from small_encoder import save_small
 
 @pytest.mark.slow
 def test_mini_fits_beside_an_audit_of_everything_and_is_close(
-    mini: Model, facts: dict[str, Any]
+    mini: MaskedModel, facts: dict[str, Any]
 ) -> None:
     assert len(json.dumps(facts)) <= ROOM
     other = rounded(mini, facts)
@@ -44,12 +44,12 @@ def test_mini_fits_beside_an_audit_of_everything_and_is_close(
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Model:
+def small(tmp_path_factory: pytest.TempPathFactory) -> MaskedModel:
     return load(str(save_small(tmp_path_factory.mktemp("models") / "small")))
 
 
 @pytest.mark.slow
-def test_a_page_gets_the_finest_rounding_that_it_has_room_for(small: Model) -> None:
+def test_a_page_gets_the_finest_rounding_that_it_has_room_for(small: MaskedModel) -> None:
     sizes = []
     for room, bits in ((10_000_000, [10]), (0, [8])):
         facts = embed(small, room)
@@ -60,7 +60,7 @@ def test_a_page_gets_the_finest_rounding_that_it_has_room_for(small: Model) -> N
     assert sizes[1] < len(between["weights"]) < sizes[0]
 
 
-def test_facts_of_a_small_model(small: Model) -> None:
+def test_facts_of_a_small_model(small: MaskedModel) -> None:
     facts = embed(small, 10_000_000)
     assert (facts["layers"], facts["heads"], facts["width"], facts["longest"]) == (2, 2, 16, 64)
     assert 0 < facts["difference"] < 0.001
@@ -75,7 +75,7 @@ def test_facts_of_a_small_model(small: Model) -> None:
 
 
 def test_difference_is_the_largest_of_a_probability_or_a_bias(
-    small: Model, monkeypatch: pytest.MonkeyPatch
+    small: MaskedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = {"a": np.full((1, 11), 0.01), "b": np.full((1, 11), 0.01)}
     tables["a"][0, :3] = 0.3, 0.1, 0.05  # he, she, they
@@ -87,7 +87,7 @@ def test_difference_is_the_largest_of_a_probability_or_a_bias(
 
 
 def test_what_cannot_be_embedded_is_named_with_what_can(
-    mini: Model, monkeypatch: pytest.MonkeyPatch
+    mini: MaskedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_embeddable(mini)
     with pytest.raises(InputError, match=r"masked model of the family bert.*mini, got"):

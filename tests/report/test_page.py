@@ -14,7 +14,7 @@ import pytest
 
 from evenhand import charts
 from evenhand.report import write_report
-from evenhand.report.blocks import Figure, Section, Table, lay_out
+from evenhand.report.blocks import Figure, PageTable, Section, lay_out
 from evenhand.report.findings import Findings
 from evenhand.report.page import render
 from evenhand.report.verdicts import Level, Number, Subject, Verdict
@@ -129,12 +129,12 @@ def test_an_explanation_is_given_once() -> None:
 
 
 def test_the_first_figure_of_a_section_is_open_and_tables_have_names_of_their_own() -> None:
-    table = Table.of("Words (all)", ("Word",), [("a",)])
+    table = PageTable.of("Words (all)", ("Word",), [("a",)])
     blocks = [Figure(name, "", "Read.", "Words: 1") for name in "ab"]
     (section,) = lay_out([Section("s", "S", [*blocks, table, table])])
     folded = [block.folded for block in section.blocks if isinstance(block, Figure)]
     assert folded == [False, True]
-    names = [block.name for block in section.blocks if isinstance(block, Table)]
+    names = [block.name for block in section.blocks if isinstance(block, PageTable)]
     assert names == ["words-all", "words-all-2"]
 
 
@@ -204,7 +204,7 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", "", text).split())
 
 
-def judged(level: Level, subject: Subject = "model", **more: str) -> Verdict:
+def judged(level: Level, subject: Subject = "masked", **more: str) -> Verdict:
     return Verdict(
         subject=subject,
         name="tiny",
@@ -229,14 +229,14 @@ def test_a_level_is_a_word_and_a_shape_not_a_colour_alone(findings: Findings) ->
     assert len(shown) == len(levels)
     for level, card in zip(levels, shown, strict=True):
         assert level in plain(card)
-        assert "Odds (ideal 1) 2.000 [1.500, –] p = 0.030" in plain(card).replace("\xa0", " ")
+        assert "Odds (ideal 1) 2.000 [1.500, ∞] p = 0.030" in plain(card).replace("\xa0", " ")
     icons = [re.search(r"<svg.*?</svg>", card, flags=re.S) for card in shown]
     assert len({icon[0] for icon in icons if icon}) == len(levels)
     assert "4 verdicts: 1 × strong evidence 1 × some evidence" in plain(text)
 
 
 def test_verdicts_stand_by_subject_in_the_order_of_reading(findings: Findings) -> None:
-    given = [judged("some evidence", subject) for subject in ("classifier", "model", "data")]
+    given = [judged("some evidence", subject) for subject in ("fewshot", "masked", "corpus")]
     text, _ = drawn_with(findings, *given)
     heads = re.findall(r'<h2>([^<]*)</h2>\s*<div class="cards">', text)
     assert heads == ["The data", "Masked language model", "Few-shot classifiers"]

@@ -22,10 +22,10 @@ def sizes() -> ModuleType:
 
 
 def test_the_odds_of_simulated_classes_have_their_size(sizes: ModuleType) -> None:
-    clean = sizes.run("data", 0.0, 20)
+    clean = sizes.run("corpus", 0.0, 20)
     assert clean["found"] <= 0.2
     for d in (0.35, 0.65, 1.2):
-        shares = sizes.run("data", d, 8)
+        shares = sizes.run("corpus", d, 8)
         assert shares["found"] == shares["near"] == 1
         assert shares["median"] == pytest.approx(d, abs=0.06)
 
@@ -33,7 +33,7 @@ def test_the_odds_of_simulated_classes_have_their_size(sizes: ModuleType) -> Non
 @pytest.mark.slow
 def test_the_pronouns_of_simulated_models_have_their_size(sizes: ModuleType) -> None:
     pytest.importorskip("transformers")
-    assert sizes.run("model", 0.0, 6)["found"] <= 0.34
-    shares = sizes.run("model", 0.65, 4)
+    assert sizes.run("masked", 0.0, 6)["found"] <= 0.34
+    shares = sizes.run("masked", 0.65, 4)
     assert shares["found"] == shares["near"] == 1
     assert shares["median"] == pytest.approx(0.65, abs=0.15)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from evenhand.files import to_json
-from evenhand.instruments import _LOADED, instrument, instruments, measure, option
+from evenhand.instruments import _LOADED, Instrument, instrument, instruments, measure, option
 from evenhand.report import verdicts
-from evenhand.report.methods import label_of, methods
+from evenhand.report.methods import label_of, methods, text_of
 from evenhand.report.verdicts import Verdict
 from evenhand.results import Measurement
 from evenhand.simulate import world
@@ -107,14 +107,14 @@ def test_none_found_is_an_interval_within_a_small_size(high: float, level: str) 
     odds = replace(
         ASSOCIATION, metric="odds", value=1.0, low=1 / high, high=high, ideal=1.0, p_value=0.9
     )
-    verdict = verdicts.judge("data", [odds, replace(odds, query="u")])
+    verdict = verdicts.judge("corpus", [odds, replace(odds, query="u")])
     assert verdict.level == level
     assert odds.high == high
 
 
 def test_the_ruled_out_odds_ratio_is_a_ratio() -> None:
     odds = replace(ASSOCIATION, metric="odds", value=1.1, low=0.4, high=2.0, ideal=1.0, p_value=0.9)
-    verdict = verdicts.judge("data", [odds])
+    verdict = verdicts.judge("corpus", [odds])
     assert verdict.tests[0].ruled_out == pytest.approx(2.5)
 
 
@@ -165,21 +165,21 @@ def test_a_verdict_is_read_back_as_it_was_saved() -> None:
 def test_a_new_instrument_of_an_audited_subject_is_explained(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    @instrument(name="length", subject="model", label="Mean length", question="How long?")
+    @instrument(name="length", subjects=("masked",), label="Mean length", question="How long?")
     @dataclass(frozen=True, kw_only=True)
-    class Length:
+    class Length(Instrument):
         limit: int = option(10, minimum=1, help="Longest word that counts.")
 
-    known = dict(instruments("model"))
-    monkeypatch.setitem(_LOADED, "model", {**known, "length": Length})
-    assert methods("masked")["length"].text == "Options: limit = 10."
+    known = dict(instruments("masked"))
+    monkeypatch.setitem(_LOADED, "masked", {**known, "length": Length})
+    assert text_of(methods("masked")["length"]) == "Options: limit = 10."
     assert label_of("length") == "Mean length"
 
 
 def test_strong_evidence_needs_every_required_instrument(monkeypatch: pytest.MonkeyPatch) -> None:
     @instrument(
         name="other",
-        subject="vectors",
+        subjects=("vectors",),
         label="Other",
         question="Is it so?",
         role="required",
@@ -187,7 +187,7 @@ def test_strong_evidence_needs_every_required_instrument(monkeypatch: pytest.Mon
         audit=True,
     )
     @dataclass(frozen=True, kw_only=True)
-    class Other:
+    class Other(Instrument):
         pass
 
     monkeypatch.setitem(_LOADED, "vectors", {**instruments("vectors"), "other": Other})

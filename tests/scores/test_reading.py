@@ -3,12 +3,13 @@
 import gzip
 import json
 import math
+import tracemalloc
 
 import pandas as pd
 import pytest
 
 from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.scores import read
+from evenhand.scores import analyze, read
 
 ROWS = [
     ("q1", "a", 1.0, "d1"),
@@ -219,3 +220,21 @@ def test_tasks_of_a_table_are_not_averaged_silently():
     assert set(both.groups) == {"one", "two"}
     assert set(read(tasks.assign(item=range(8)), group="task").groups) == {"one", "two"}
     assert read(TABLE.assign(task="one")).groups == ()
+
+
+def test_memory_of_many_items(tmp_path):
+    """5 million scores take less than 1 GB: 200 bytes each."""
+    models, items = 5, 20_000
+    path = tmp_path / "scores.csv"
+    with path.open("w") as file:
+        file.write("item,model,score\n")
+        for item in range(items):
+            file.writelines(f"item{item},m{m},{(item * 7 + m) % 13 / 13}\n" for m in range(models))
+    analyze(path)
+    tracemalloc.start()
+    try:
+        analyze(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 180 * items * models, peak / items / models

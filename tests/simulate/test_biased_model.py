@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand.causal.scoring import continuation_log_likelihoods
+from evenhand.models.causal_scoring import continuation_log_likelihoods
 from evenhand.simulate.causal import BEGIN, biased_model
 
 ASSOCIATIONS = {"nurse": {"she": 0.5, "he": -0.5}, "guard": {"she": -0.5, "he": 0.5}}

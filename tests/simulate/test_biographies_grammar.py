@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.lexicon.names import names
+from evenhand.lexicon.first_names import names
 from evenhand.simulate.biographies import DRAWS, KINDS, biographies, grammar
 
 SENTENCE = re.compile(r"(?<!\bM[rs])\. (?=[A-Z])")

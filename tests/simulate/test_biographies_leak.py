@@ -198,7 +198,7 @@ def test_the_task_is_neither_trivial_nor_hopeless_for_tfidf():
 
 @pytest.mark.slow
 def test_the_task_is_neither_trivial_nor_hopeless_for_mini():
-    from evenhand.masked import load
+    from evenhand.models import load
 
     features = load("mini").embed(biographies(15, seed=8).texts)
     assert 0.6 < few_shot(features - features.mean(axis=0), 15) < 0.85

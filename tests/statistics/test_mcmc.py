@@ -6,17 +6,14 @@ from scipy.special import logsumexp
 from scipy.stats import genpareto
 
 from evenhand.statistics.mcmc import (
-    ess_bulk,
-    ess_mean,
-    ess_tail,
+    diagnose,
     fit_pareto,
     hdi,
-    mcse_mean,
-    psis,
-    r_hat,
+    hdi_error,
     sample,
     start_around_mode,
 )
+from posterior_rows import psis
 
 
 def chains(correlation, count, length, seed=0):
@@ -37,38 +34,33 @@ def test_agrees_with_arviz(arviz, correlation, count, length):
     x = chains(correlation, count, length)
     for k in range(2):
         column = x[..., k]
-        expected = {
-            r_hat: arviz.rhat(column),
-            ess_bulk: arviz.ess(column, method="bulk"),
-            ess_tail: arviz.ess(column, method="tail"),
-            ess_mean: arviz.ess(column, method="mean"),
-            mcse_mean: arviz.mcse(column),
-        }
-        for measure, value in expected.items():
-            assert measure(x)[k] == pytest.approx(float(value), rel=1e-6), measure.__name__
+        expected = [
+            float(arviz.rhat(column)),
+            *(float(arviz.ess(column, method=method)) for method in ("bulk", "tail")),
+        ]
+        assert [values[k] for values in diagnose(x)] == pytest.approx(expected, rel=1e-6)
         assert hdi(column, 0.89) == pytest.approx(arviz.hdi(column.ravel(), 0.89), abs=1e-12)
 
 
 def test_the_effective_size_of_an_autoregression_is_known():
     """(1 - φ) / (1 + φ) of the draws."""
     x = chains(0.5, 8, 4000)[..., :1]
-    assert ess_mean(x)[0] == pytest.approx(32_000 / 3, rel=0.1)
-    assert mcse_mean(x)[0] == pytest.approx(np.sqrt(3 / 32_000), rel=0.1)
+    assert diagnose(x)[1][0] == pytest.approx(32_000 / 3, rel=0.1)
 
 
 def test_chains_that_disagree_are_detected():
     x = chains(0.0, 4, 500)
-    assert r_hat(x).max() < 1.01
+    assert diagnose(x)[0].max() < 1.01
     x[0] += 1.0
-    assert r_hat(x)[0] > 1.1
+    assert diagnose(x)[0][0] > 1.1
     wide = chains(0.0, 4, 500)
     wide[0] *= 5
-    assert r_hat(wide)[0] > 1.1  # same centre: only the folded ranks differ
+    assert diagnose(wide)[0][0] > 1.1  # same centre: only the folded ranks differ
 
 
 def test_constants_have_nothing_to_converge():
     x = np.full((4, 100, 1), 2.0)
-    assert (r_hat(x)[0], ess_bulk(x)[0]) == (1.0, 400.0)
+    assert [values[0] for values in diagnose(x)] == [1.0, 400.0, 400.0]
 
 
 def test_the_shortest_interval():
@@ -104,7 +96,22 @@ def test_chains_sample_a_known_density():
 
     rng = np.random.default_rng(0)
     start = start_around_mode(log_density, np.zeros(2), 16, rng)
-    drawn = sample(log_density, start, draws=1000, rng=rng, thin=2).draws
-    error = mcse_mean(drawn)
+    drawn = sample(log_density, start, draws=1000, rng=rng, thin=2)
+    error = drawn.std(axis=(0, 1)) / np.sqrt(diagnose(drawn)[1])
     assert np.all(np.abs(drawn.mean(axis=(0, 1)) - [1, -2]) < 4 * error)
     assert np.cov(drawn.reshape(-1, 2).T) == pytest.approx(factor @ factor.T, abs=0.06)
+
+
+@pytest.mark.parametrize("shape", [(4, 500), (40, 50), (1, 2000)])
+def test_the_error_of_an_interval_is_the_spread_over_repetitions(shape):
+    """Of independent draws and of draws that depend on the one before; at most twice too large."""
+    rng = np.random.default_rng(5)
+    for memory in (0.0, 0.6):
+        repeated = []
+        for _ in range(60):
+            x = rng.normal(size=shape)
+            for i in range(1, shape[1]):
+                x[:, i] = memory * x[:, i - 1] + np.sqrt(1 - memory**2) * x[:, i]
+            repeated.append((*hdi(x), hdi_error(x)))
+        low, high, error = np.array(repeated).T
+        assert 0.9 < np.median(error) / max(low.std(), high.std()) < 2

@@ -75,7 +75,7 @@ def test_random_words_near_the_level_decide_alike_with_every_seed() -> None:
     for seed in range(12):
         m = next(
             m
-            for m in eh.measure(v, "gender", "ripa", options={}, seed=seed)
+            for m in eh.measure(v, "gender", ["ripa"], seed=seed)
             if m.query == "gender: male stereotypes"
         )
         assert m.details["draws"] == m.details["null_draws"] // 2  # two-sided

@@ -58,7 +58,7 @@ class Numbering:
 
 @dataclass(frozen=True)
 class Nothing:
-    def __call__(self, block: Block) -> list[Edit]:  # noqa: ARG002
+    def __call__(self, block: Block) -> list[Edit]:
         return []
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from by_lists import odds
 from evenhand.cli import run
 from evenhand.errors import InputError
-from evenhand.text import odds, stereotype, swap
+from evenhand.text import stereotype, swap
 from evenhand.text.rewrite.stereotype import Selection, leanings
 
 TEXTS = {"M": "He thanked his mother.", "F": "She thanked her father."}
@@ -42,7 +43,7 @@ def shell(name, version, *more):
     output = f"{version}-{name}"
     columns = ["--text", "bio", "--label", "job", "--gender", "sex", "--names", "off"]
     assert (
-        run(["text", "stereotype", name, *columns, "--stereotype", version, "-o", output, *more])
+        run(["rewrite", "stereotype", name, *columns, "--stereotype", version, "-o", output, *more])
         == 0
     )
     return output
@@ -92,7 +93,7 @@ def test_the_new_corpus_leans_as_far_as_it_can(corpus):
 
 def test_it_is_undone(corpus):
     output = shell("bios.jsonl", "anti", "--edits", "edits.jsonl")
-    assert run(["text", "undo", output, "edits.jsonl", "-o", "back.jsonl", "--text", "bio"]) == 0
+    assert run(["rewrite", "undo", output, "edits.jsonl", "-o", "back.jsonl", "--text", "bio"]) == 0
     assert read("back.jsonl") == rows()
 
 
@@ -128,7 +129,7 @@ def test_other_codes_and_rules(corpus):
 def test_what_is_wrong_is_named(corpus, capsys, arguments, problem):
     usual = ("--stereotype", "pro", "--gender", "sex", "-o", "out.csv")
     label = () if "--label" in arguments else ("--label", "job")
-    assert run(["text", "stereotype", *arguments, *usual, *label]) == 2
+    assert run(["rewrite", "stereotype", *arguments, *usual, *label]) == 2
     assert problem in capsys.readouterr().err
     assert not (corpus / "out.csv").exists()
 

@@ -13,12 +13,12 @@ from evenhand.errors import InputError, MissingExtraError, UnknownNameError
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.coreference import (
     CONFIDENCE,
+    RESOLVERS,
     Link,
     Rules,
     kind_of,
     parse,
     resolver,
-    resolver_names,
 )
 from evenhand.text.tagger import tag
 from evenhand.text.tokens import tokenize
@@ -215,7 +215,7 @@ def test_tags_phrases_and_kinds() -> None:
 
 
 def test_names_of_resolvers() -> None:
-    assert resolver_names() == ["coreferee", "fastcoref", "rules", "spacy"]
+    assert sorted(RESOLVERS) == ["coreferee", "fastcoref", "rules", "spacy"]
     with pytest.raises(UnknownNameError, match="did you mean 'rules'"):
         resolver("rule")
 

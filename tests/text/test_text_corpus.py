@@ -164,7 +164,7 @@ def test_edits_name_document_source_line_and_offset(tmp_path: Path) -> None:
 
 
 class _Breaking:
-    def __call__(self, block: object) -> list[Edit]:  # noqa: ARG002
+    def __call__(self, block: object) -> list[Edit]:
         return [Edit(0, "bad", "a", "a\nb")]
 
 

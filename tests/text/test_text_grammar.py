@@ -17,17 +17,14 @@ from hypothesis import strategies as st
 from evenhand.errors import InputError, MissingExtraError, UnknownNameError
 from evenhand.text.grammar import (
     contraction,
-    embedded_model,
     following,
     her_is_possessive,
     his_is_determiner,
     judge,
     next_two,
     preceding,
-    read_model,
     subject,
     word_before,
-    write_model,
 )
 
 HERE = Path(__file__).resolve()
@@ -156,14 +153,6 @@ def test_long_runs_do_not_slow_it_down() -> None:
     text = "her" + " " * 100_000 + "x" * 100_000
     assert following(text, 0, 3) == (".", "", "", "", False)
     assert preceding("x" * 100_000 + "her", 100_000)[0] == "x" * 60
-
-
-def test_the_file_is_what_was_read() -> None:
-    model = embedded_model()
-    data = write_model(model)
-    assert read_model(data) == model
-    assert data == write_model(read_model(data))
-    assert len(data) < 1_000_000
 
 
 def test_the_model_is_read_on_first_use() -> None:

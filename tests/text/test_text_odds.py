@@ -8,13 +8,14 @@ import math
 import pandas as pd
 import pytest
 
+from by_lists import odds
 from evenhand.errors import FileError, InputError
 from evenhand.fewshot import read
 from evenhand.instruments import compare
 from evenhand.results import Measurement, load
 from evenhand.statistics.intervals import wilson
 from evenhand.statistics.tests import holm
-from evenhand.text.metrics.odds import class_odds, leaning, odds, pronoun_gender
+from evenhand.text.metrics.odds import class_odds, leaning, pronoun_gender
 from evenhand.text.tables import open_table
 
 JOBS = [("pilot", "M")] * 6 + [("pilot", "F")] * 2 + [("nurse", "M")] * 3 + [("nurse", "F")] * 9

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.text.tokens import WordIndex, match_case, protected, words
+from evenhand.text.tokens import WordIndex, Words, match_case, protected
 
 LISTED = ("he", "she", "her", "grandmother", "counterrevolutionaries", "fiancée", "señora")
 # fmt: off
@@ -28,7 +28,7 @@ def plain(text: str) -> list[tuple[int, int]]:
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_words_are_maximal_runs_of_word_characters(text: str) -> None:
-    result = words(text)
+    result = Words(text)
     assert list(zip(result.starts.tolist(), result.ends.tolist(), strict=True)) == plain(text)
 
 
@@ -67,7 +67,7 @@ def test_keys_of_frequent_words_do_not_collide(shared) -> None:
 
     with bz2.open(shared / "data/corpus/corpus-1.txt.bz2") as stream:
         text = stream.read(6_000_000).decode()
-    result = words(text)
+    result = Words(text)
     by_key: dict[int, str] = {}
     for start, end, key in zip(result.starts, result.ends, result.keys.tolist(), strict=True):
         word = text[start:end].lower()[:16] + str(end - start)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from evenhand.cli import command
-from evenhand.instruments import PACKAGES, instruments
+from evenhand.instruments import all_declarations
 
 pytest.importorskip("griffe", reason="the extra docs is not installed")
 
@@ -31,20 +31,19 @@ def site():
 
 def test_every_instrument_is_described(site):
     pages = site.metric_pages()
-    for subject in PACKAGES:
-        for name, cls in instruments(subject).items():
-            about = cls.declaration
-            page = pages[f"reference/metrics/{about.subject}.md"]
-            assert f"{{ #{name} }}" in page, name
-            section = page[page.index(f"{{ #{name} }}") :].partition("\n## ")[0]
-            assert all(f"`{option.name}`" in section for option in about.options), name
-            assert f"{about.subject}.md#{name})" in pages["reference/metrics/index.md"]
+    for about in all_declarations():
+        room, name = site.room(about), site.anchor(about)
+        page = pages[f"reference/metrics/{room}.md"]
+        assert f"{{ #{name} }}" in page, name
+        section = page[page.index(f"{{ #{name} }}") :].partition("\n## ")[0]
+        assert all(f"`{option.name}`" in section for option in about.options), name
+        assert f"{room}.md#{name})" in pages["reference/metrics/index.md"]
 
 
 def test_every_instrument_is_among_the_measures_to_choose(site):
     page = (ROOT / "docs" / "which-measure.md").read_text(encoding="utf-8")
-    for about in site.declarations():
-        assert f"reference/metrics/{about.subject}.md#{about.name})" in page, about.name
+    for about in all_declarations():
+        assert f"reference/metrics/{site.room(about)}.md#{site.anchor(about)})" in page, about.name
 
 
 def test_every_command_and_option_is_described(site):

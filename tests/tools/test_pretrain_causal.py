@@ -1,4 +1,4 @@
-"""Pretraining a causal model at toy size, as far as its likelihoods in evenhand.causal."""
+"""Pretraining a causal model at toy size, as far as its likelihoods in evenhand.models."""
 
 import dataclasses
 import json
@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import pretrain
-from evenhand.causal.model import read_folder
-from evenhand.causal.scoring import (
+from evenhand.errors import FileError, InputError
+from evenhand.models.causal import read_folder
+from evenhand.models.causal_scoring import (
     continuation_log_likelihoods,
     log_likelihoods,
     sentence_log_likelihoods,
 )
-from evenhand.errors import FileError, InputError
 from pretraining import attention, checkpoints, checks, corpus, decoder, evaluation, export
 from pretraining.commands import Place
 from pretraining.masking import IGNORED, next_tokens
@@ -225,7 +225,7 @@ def test_likelihoods_are_those_of_training(exported):
 
 
 def test_a_folder_is_read_without_transformers_and_completed_by_it(exported):
-    from evenhand.causal.model import load
+    from evenhand.models.causal import load
 
     model = read_folder("tiny", exported / "tiny", CPU, "float32")
     other = load(exported / "tiny", device="cpu")
@@ -245,26 +245,24 @@ def test_a_folder_is_read_without_transformers_and_completed_by_it(exported):
 
 
 def test_an_embedded_model_is_loaded_by_its_name(exported, monkeypatch):
-    from evenhand import causal, language
-    from evenhand.causal import model as models
-    from evenhand.language import models as kinds
+    from evenhand.models import causal, loading, sources
 
-    monkeypatch.setattr(models, "EMBEDDED", ("tiny",))
-    monkeypatch.setattr(kinds, "CAUSAL", ("tiny",))
-    monkeypatch.setattr(models.resources, "files", lambda _: exported)
-    assert language.kind_of("tiny") == "causal"
-    assert isinstance(causal.load("tiny", device="cpu").core, models.ReadNetwork)
-    with pytest.raises(InputError, match="embedded: tiny; a model of the hub"):
+    for module in (causal, loading, sources):
+        monkeypatch.setattr(module, "EMBEDDED", {"tiny": "causal"})
+    monkeypatch.setattr(sources.resources, "files", lambda _: exported)
+    assert loading.kind_of("tiny") == "causal"
+    assert isinstance(causal.load("tiny", device="cpu").core, causal.ReadNetwork)
+    with pytest.raises(InputError, match=r"not embedded \(tiny\); a model of the hub"):
         causal.load(exported / "none")
 
 
 def test_reading_does_not_import_transformers(exported):
     code = (
         "import sys, torch; from pathlib import Path\n"
-        "from evenhand.causal.model import read_folder\n"
+        "from evenhand.models.causal import read_folder\n"
         f"model = read_folder('tiny', Path({str(exported / 'tiny')!r}), torch.device('cpu'), "
         "'float32')\n"
-        "from evenhand.causal.scoring import sentence_log_likelihoods\n"
+        "from evenhand.models.causal_scoring import sentence_log_likelihoods\n"
         "assert sentence_log_likelihoods(model, ['The nurse.'])[0] < 0; model.fingerprint\n"
         "assert 'transformers' not in sys.modules\n"
     )

@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 
 import train_grammar
-from evenhand.text.grammar import Model, Neighbours, following, preceding, read_model, subject
+from evenhand.text.grammar import (
+    Model,
+    PronounContext,
+    embedded_model,
+    following,
+    preceding,
+    read_model,
+    subject,
+)
 from grammar_training.examples import of_contraction, of_her, of_his
 from grammar_training.fitting import balanced
+from grammar_training.writing import write_model
 
 
 def document(rng: random.Random) -> str:
@@ -51,7 +60,7 @@ def yes(model: Model, task: str, sentence: str, word: str, own: str = "") -> boo
     start = sentence.index(word)
     end = start + len(word)
     who = subject(sentence, start, own)
-    around = Neighbours(following(sentence, start, end), preceding(sentence, start), who)
+    around = PronounContext(following(sentence, start, end), preceding(sentence, start), who)
     return model.score(task, around) > 0
 
 
@@ -68,6 +77,14 @@ def test_the_same_text_gives_the_same_bytes(text: Path, model: Model) -> None:
     first, again = text.with_name("model.npz"), text.with_name("again.npz")
     train_grammar.main(["--text", str(text), "--out", str(again), "--least", "2"])
     assert first.read_bytes() == again.read_bytes()
+
+
+def test_the_file_is_what_was_read() -> None:
+    embedded = embedded_model()
+    data = write_model(embedded)
+    assert read_model(data) == embedded
+    assert data == write_model(read_model(data))
+    assert len(data) < 1_000_000
 
 
 def test_every_twentieth_document_is_held_out(text: Path, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_contradictions_are_refused() -> None:
     v = planted(PAIRS)
     with pytest.raises(InputError, match="neutralize: also in equalize or keep: he, w3"):
         hard(v, PAIRS, neutralize=["w1", "w3", "he"], keep=["w3"])
-    with pytest.raises(InputError, match="expected 'all' or a list of words, got 'everything'"):
+    with pytest.raises(InputError, match="expected 'all' or a list of texts, got 'everything'"):
         hard(v, PAIRS, neutralize="everything")
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from by_lists import association_contrast
 from evenhand import lexicon
 from evenhand.errors import InputError
-from evenhand.vectors import DistanceTable, association_contrast, distance_table
+from evenhand.vectors import DistanceTable, distance_table
 
 
 def test_the_table_has_six_columns(glove, tmp_path):

@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
+from by_lists import mac
 from evenhand.errors import InputError
-from evenhand.vectors import Vectors, dimension_spread, mac
+from evenhand.vectors import Vectors, dimension_spread
 from evenhand.vectors.nulls import Null, matched_rows
 
 

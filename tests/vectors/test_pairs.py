@@ -62,5 +62,5 @@ def test_errors(cloud):
         pair_analogies(cloud, "w0", "w1", threshold=2.5)
     with pytest.raises(VocabularyError, match="pair"):
         pair_analogies(cloud, "w0", "zzz")
-    with pytest.raises(InputError, match="at least 1 pair"):
+    with pytest.raises(InputError, match="n: expected a whole number from 1 up"):
         pair_analogies(cloud, "w0", "w1", n=0)

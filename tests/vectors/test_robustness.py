@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
+from by_lists import ripa, weat
 from evenhand import lexicon
 from evenhand.errors import InputError
 from evenhand.lexicon import Query
-from evenhand.vectors import leave_one_out, ripa, split_half, weat
+from evenhand.vectors import leave_one_out, split_half
 
 
 def test_leave_one_out_reruns_the_metric(glove):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evenhand.text.grammar import Neighbours, following, preceding, subject
+from evenhand.text.grammar import PronounContext, following, preceding, subject
 from grammar_training.verbs import ADVERBS, MINES, PARTICIPLES
 
 
@@ -19,7 +19,7 @@ from grammar_training.verbs import ADVERBS, MINES, PARTICIPLES
 class Example:
     """A place, its label, the pronoun it came from, and whether its document talks."""
 
-    around: Neighbours
+    around: PronounContext
     yes: bool
     source: str
     talk: bool
@@ -51,7 +51,7 @@ def of_her(document: str) -> Iterable[Example]:
             continue  # the country; "a friend of his"
         left = preceding(document, match.start())
         who = subject(document, match.start(), (POSSESSIVES if yes else OBJECTS)[source])
-        yield Example(Neighbours(right, left, who), yes, source, talk)
+        yield Example(PronounContext(right, left, who), yes, source, talk)
 
 
 def of_his(document: str) -> Iterable[Example]:
@@ -67,7 +67,7 @@ def of_his(document: str) -> Iterable[Example]:
         if source == "yours" and left[0] in ("", "."):
             continue  # "Yours truly"
         who = subject(document, match.start(), (DETERMINERS if yes else PRONOUNS)[source])
-        yield Example(Neighbours(right, left, who), yes, source, talk)
+        yield Example(PronounContext(right, left, who), yes, source, talk)
 
 
 def of_contraction(document: str) -> Iterable[Example]:
@@ -83,7 +83,7 @@ def of_contraction(document: str) -> Iterable[Example]:
             continue  # a contraction never ends its clause
         left = preceding(document, match.start())
         who = subject(document, match.start(), "")
-        yield Example(Neighbours(right, left, who), yes, source, talk)
+        yield Example(PronounContext(right, left, who), yes, source, talk)
 
 
 def _heads(tokens: Iterable[str]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.text.grammar import Classifier, Kind, far_features, near_features
+from evenhand.text.grammar import Kind, PronounQuestion, far_features, near_features
 from grammar_training.examples import Example
 
 Verbs = Mapping[str, tuple[str, str]]
@@ -38,7 +38,7 @@ def fit(
     share: float,
     min_count: int,
     size: int,
-) -> Classifier:
+) -> PronounQuestion:
     """Logistic regression (L2) on features seen `min_count` times, refitted on the best `size`."""
     rows = [
         (
@@ -57,7 +57,7 @@ def fit(
         names = [names[i] for i in np.sort(np.argsort(-gain, kind="stable")[:size])]
         bias, result = _regression(rows, names, yes, weights)
     doubtless = settled(examples, weights)
-    return Classifier(bias, dict(zip(names, result.tolist(), strict=True)), doubtless)
+    return PronounQuestion(bias, dict(zip(names, result.tolist(), strict=True)), doubtless)
 
 
 def _regression(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from evenhand.causal.decoder import rotate
+from evenhand.models.decoder import rotate
 
 from .attention import Attention, causal_padded
 from .model import Batch, Model, Weights, fused

@@ -2,11 +2,10 @@
 
 An audit is a list of stages. Each is computed once and saved under `stages/` with a key of all
 that it depends on, so that the same command resumes where it stopped; everything else in the
-folder (`results.json`, tables, figures, the page) is written from the stages.
+folder (`results.json`, `items.parquet`, tables, figures, the page) is written from the stages.
+The names that users import are listed in `__init__.pyi`, once, and loaded when first used.
 """
 
-from evenhand.audit.main import DEFAULT_TOPICS, Audit, audit
-from evenhand.audit.mitigation import METHODS
-from evenhand.audit.stages import Progress, Stage
+import lazy_loader
 
-__all__ = ["DEFAULT_TOPICS", "METHODS", "Audit", "Progress", "Stage", "audit"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

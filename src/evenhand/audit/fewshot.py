@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +68,7 @@ def fewshot_stages(
     data: Dataset,
     options: Options,
     *,
-    kind: str = "model",
+    kind: str = "masked",
     size: Size | None = None,
 ) -> list[Stage]:
     """A stage for each network, on the model as it is and on the data as far as they suffice."""
@@ -80,7 +79,7 @@ def fewshot_stages(
         fit = fitted(data, chosen.texts, options.seed)
     except InputError as error:
         return [_skipped(data, str(error))]
-    from evenhand.masked.model import load
+    from evenhand.models.masked import load
 
     loaded = load(model, head=False, device=options.device)
     work = _Work(model, fit, chosen, options, min(chosen.tokens, loaded.longest))
@@ -100,7 +99,7 @@ def fewshot_stages(
             Stage(
                 kind=KIND,
                 title=f"few-shot: {network}",
-                subject="classifier",
+                subject="fewshot",
                 depends=depends,
                 compute=partial(work.compute, network, _digest(identity)),
             )
@@ -111,7 +110,7 @@ def fewshot_stages(
 @dataclass(frozen=True, slots=True)
 class _Work:
     model: str
-    fit: Fitted
+    fit: FittedData
     size: Size
     options: Options
     tokens: int
@@ -180,10 +179,7 @@ class _Work:
                 "network": network,
                 "mitigations": list(results),
                 "task": {
-                    "ways": settings.ways,
-                    "shots": settings.shots,
-                    "queries": settings.queries,
-                    "splits": settings.splits,
+                    **{name: getattr(settings, name) for name in TASK},
                     "episodes": str(settings.episodes),
                     "tokens": self.tokens,
                     "parts": part_sizes(len(self.fit.data.classes)),
@@ -210,19 +206,21 @@ class _Work:
         if network == next(iter(self.size.episodes)):
             self._encode(settings, report)
         with thread_count(1):  # the networks are so small that threads only wait for each other
-            return run(
+            finished = run(
                 self.fit.data,
                 settings,
                 folder,
                 encoder=self.model,
                 splits=self.splits(),
-                cache=self._cache,
+                cache=self.options.work / "features",
                 device=self.options.device,
                 workers=self.options.workers,
                 prob=self.options.prob,
                 progress=report,
-                finish=_without_networks,
             )
+        for path in finished.folder.glob("split-*/seed-*/*.safetensors"):
+            path.unlink()  # not needed once all answers are there, and can be large
+        return finished
 
     def _encode(self, settings: RunSettings, report: _Steps) -> None:
         """The features of all texts, which the run finds in the cache."""
@@ -236,14 +234,10 @@ class _Work:
             texts,
             pooling=settings.pooling,
             limit=settings.limit,
-            cache=self._cache,
+            cache=self.options.work / "features",
             device=self.options.device,
             progress=report,
         )
-
-    @property
-    def _cache(self) -> Path:
-        return self.options.work / "features"
 
     def splits(self) -> tuple[Split, ...]:
         """The class splits, those of every network and mitigation."""
@@ -299,24 +293,17 @@ def _marked(m: Measurement, **about: str) -> Measurement:
     return replace(bare, details={**bare.details, **about})
 
 
-def _without_networks(done: FewShotRun) -> None:
-    """Trained weights are not needed once all answers are there, and can be large."""
-    for path in Path(done.folder).glob("split-*/seed-*/*.safetensors"):
-        path.unlink()
-
-
 def _skipped(data: Dataset, reason: str) -> Stage:
     return Stage(
         kind=KIND,
         title="few-shot classifiers",
-        subject="classifier",
+        subject="fewshot",
         depends={"data": data.digest, "reason": reason},
         compute=lambda _: _skip(data.name, reason),
     )
 
 
-def _skip(query: str, reason: str) -> dict[str, Any]:
-    return skip("few-shot classifiers", query, reason)
+_skip = partial(skip, "few-shot classifiers")
 
 
 def _digest(value: Mapping[str, Any]) -> str:
@@ -333,10 +320,12 @@ CLASSES = 60
 FEWEST, MOST = 20, 100
 """Texts drawn of a class: no fewer where it has them, no more."""
 NAMED = 12
+TASK = ("ways", "shots", "queries", "splits")
+"""The settings that say what a task is."""
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedData:
     """The texts to test with and the classes of a task, and in words what was left out."""
 
     data: Dataset
@@ -344,7 +333,7 @@ class Fitted:
     notes: tuple[str, ...]
 
 
-def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
+def fitted(data: Dataset, texts: int, seed: int) -> FittedData:
     """About `texts` texts of classes that are large enough; an error says why there are none.
 
     Classes of fewer than 4 + 5 texts are left out, and of very many all but the largest. Of the
@@ -360,7 +349,9 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
     ]
     small = [name for name in data.classes if name not in set(large)]
     if small:
-        notes.append(f"Left out, with fewer than {SHOTS + QUERIES} texts: {_listed(small)}.")
+        more = f" and {len(small) - NAMED} more" if len(small) > NAMED else ""
+        listed = ", ".join(small[:NAMED]) + more
+        notes.append(f"Left out, with fewer than {SHOTS + QUERIES} texts: {listed}.")
     many = min(CLASSES, max(12, texts // FEWEST))
     if len(large) > many:
         notes.append(
@@ -373,11 +364,12 @@ def fitted(data: Dataset, texts: int, seed: int) -> Fitted:
     most = min(MOST, max(FEWEST, texts // len(large)))
     drawn = _drawn(chosen, most, seed)
     if len(drawn) < len(chosen):
+        fewest = f", but no fewer than {EACH_GENDER} of either where it has them"
         notes.append(
             f"Of each class {most} texts at most were drawn, {len(drawn):,} of {len(chosen):,} in "
-            f"all, men and women in the shares they have in it{_at_least(most)}."
+            f"all, men and women in the shares they have in it{fewest if _tops_up(most) else ''}."
         )
-    return Fitted(drawn, min(WAYS, *part_sizes(len(large))), tuple(notes))
+    return FittedData(drawn, min(WAYS, *part_sizes(len(large))), tuple(notes))
 
 
 def part_sizes(classes: int) -> tuple[int, int, int]:
@@ -463,14 +455,3 @@ def _counts(sizes: list[int], size: int, most: int) -> list[int]:
 
 def _tops_up(most: int) -> bool:
     return most / 6 >= EACH_GENDER
-
-
-def _at_least(most: int) -> str:
-    words = f", but no fewer than {EACH_GENDER} of either where it has them"
-    return words if _tops_up(most) else ""
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
-    return ", ".join(every[:NAMED]) + more

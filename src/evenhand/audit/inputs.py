@@ -1,4 +1,4 @@
-"""What is audited: vectors, a language model of any kind, labelled texts, as they were given."""
+"""What is audited: vectors, a language model, labelled texts, predictions, answers, as given."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.errors import FileError, InputError, UnknownNameError, parameter, require_models
-from evenhand.files import public_name
+from evenhand.fewshot.settings import COLUMNS
+from evenhand.files import HUB, public_name
+from evenhand.instruments import LANGUAGE
 
 if TYPE_CHECKING:
+    from evenhand.answers.table import Answers
     from evenhand.classifier.predictions import Predictions
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
 
-PARTS = ("text", "vectors", "posterior", "masked", "causal", "encoder", "fewshot", "predictions")
-"""The parts of an audit, which can be left out."""
-KINDS = {"model": "masked", "causal": "causal", "encoder": "encoder"}
-"""The part of each kind of language model."""
 NEEDS = {
-    "text": "data",
+    "corpus": "data",
     "vectors": "vectors",
     "posterior": "vectors",
     "masked": "model",
     "causal": "model",
     "encoder": "model",
+    "answers": "model",
     "fewshot": "data",
     "predictions": "predictions",
 }
-"""What must be given for a part."""
+"""What must be given for a part; saved answers do without a model."""
+PARTS = tuple(NEEDS)
+"""The parts of an audit, which can be left out."""
 VECTORS, MODEL, DATA = "glove", "mini", "simulated"
-COLUMNS = ("text", "label", "gender", "male", "female")
-"""What can be named of data: three columns, and the codes of two genders."""
-HUB = "hf:"
+NO_TEMPLATE = "it has no chat template, so that it is not asked for answers"
 MOST_NAMES = 1000
 """Names of a folder that are searched for one that was meant."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Inputs:
     """What was given, loaded, and the parts of the audit that it allows.
 
@@ -54,6 +54,7 @@ class Inputs:
     kind: str
     data: Dataset | None
     predictions: Predictions | None
+    answers: Answers | None
     parts: tuple[str, ...]
     subjects: dict[str, dict[str, Any]] = field(repr=False)
 
@@ -64,6 +65,7 @@ def gather(
     data: str | os.PathLike[str] | Dataset | Any | None,
     *,
     predictions: str | os.PathLike[str] | Predictions | Any | None = None,
+    answers: str | os.PathLike[str] | Answers | Any | None = None,
     skip: Sequence[str] = (),
     columns: dict[str, str | None] | None = None,
     read_from: str | os.PathLike[str] | None = None,
@@ -73,39 +75,44 @@ def gather(
 
     Where something is given, only that is audited: vectors by their own measures and posterior, a
     model by the measures of its kind that have built-in material, data by their odds and by
-    few-shot classifiers on the model, or on `mini`. Everything that can be checked without reading
-    is checked first, and what no part needs is not read.
+    few-shot classifiers on the model, or on `mini`, answers by their groups. A causal model that
+    has a chat template is asked for answers, where none are given. Everything that can be checked
+    without reading is checked first, and what no part needs is not read.
     """
+    from evenhand.answers.table import Answers, read_answers
     from evenhand.classifier.predictions import Predictions, read_predictions
     from evenhand.fewshot.data import Dataset, read
-    from evenhand.language.models import kind_of
+    from evenhand.models.loading import kind_of
     from evenhand.vectors.store import load
 
     if predictions is not None and not isinstance(predictions, Predictions):
         predictions = read_predictions(predictions)
+    if answers is not None and not isinstance(answers, Answers):
+        answers = read_answers(answers)
     for name in skip:
         if name not in PARTS:
             raise UnknownNameError("part of an audit", name, PARTS)
-    everything = vectors is None and model is None and data is None and predictions is None
+    everything = all(each is None for each in (vectors, model, data, predictions, answers))
     if everything:
         vectors, model, data = VECTORS, MODEL, DATA
-    given = {
-        "vectors": vectors is not None,
-        "model": model is not None,
-        "data": data is not None,
-        "predictions": predictions is not None,
-    }
+    given = {"vectors": vectors, "model": model, "data": data, "predictions": predictions}
     named = os.fspath(model) if model is not None else MODEL
     source = DATA if data is None else data
     _check(vectors, named, None if everything else data, columns or {})
     kind = kind_of(named)
-    others = {part for own, part in KINDS.items() if own != kind}
-    parts = [name for name in PARTS if given[NEEDS[name]] and name not in others]
+    others = {each for each in LANGUAGE if each != kind}
+    if answers is not None:
+        given["answers"] = answers
+    needs = {**NEEDS, "answers": "answers" if answers is not None else "model"}
+    if answers is None and kind != "causal":
+        others.add("answers")
+    parts = [name for name in PARTS if given[needs[name]] is not None and name not in others]
     chosen = tuple(name for name in parts if name not in skip)
     if not chosen:
         raise InputError(f"nothing is left to audit: all of {', '.join(parts)} is skipped")
     subjects: dict[str, dict[str, Any]] = {}
-    used = {KINDS[kind], "fewshot"} & set(chosen)
+    asks = "answers" in chosen and answers is None
+    used = ({kind, "fewshot"} & set(chosen)) | ({"answers"} if asks else set())
     if used:
         needing = " and ".join(sorted(used))
         require_models(
@@ -113,13 +120,17 @@ def gather(
             if everything
             else f"the audit's part {needing} ({parameter('skip')} leaves it out)"
         )
-    facts = describe_model(named, device) if used else None
+    facts = _describe_model(named, device) if used else None
+    if asks and facts is not None and facts["chat_template"] == "no":
+        chosen = tuple(name for name in chosen if name != "answers")
+        if not chosen:
+            raise InputError(f"{facts['name']}: {NO_TEMPLATE}")
     texts: Dataset | None = None
-    if "text" in chosen or used:
+    if "corpus" in chosen or used - {"answers"}:
         named_columns: dict[str, Any] = dict(columns or {})
         texts = source if isinstance(source, Dataset) else read(source, **named_columns)
         if data is not None:
-            subjects["data"] = {
+            subjects["corpus"] = {
                 "name": texts.name,
                 "source": public_name(source) if isinstance(source, str) else texts.name,
                 "texts": len(texts),
@@ -138,14 +149,24 @@ def gather(
             "name": v.name,
             "source": public_name(v.source),
             "words": len(v),
-            "dim": v.dim,
-            "case": v.case,
+            **{name: getattr(v, name) for name in ("dim", "case", "notes")},
             "content_sha256": _content(v),
-            "notes": v.notes,
             "sha256": _hash(read_from),
         }
     if facts is not None:
         subjects[kind] = facts
+    if answers is not None and "answers" in chosen:
+        subjects["answers"] = {
+            "name": answers.name,
+            "answers": len(answers),
+            "items": len(set(answers.items)),
+            "outcomes": {name: n for name, n in answers.counts.items() if n},
+            "groups": list(answers.groups),
+            "digest": answers.digest,
+        }
+    elif "answers" in chosen and facts is not None:
+        known = ("name", "source", "fingerprint")
+        subjects["answers"] = {name: facts[name] for name in known} | {"groups": ["gender"]}
     if predictions is not None and "predictions" in chosen:
         subjects["predictions"] = {
             "name": public_name(predictions.name),
@@ -155,29 +176,28 @@ def gather(
             "groups": list(predictions.groups),
             "digest": predictions.digest,
         }
-    return Inputs(
-        vectors=v,
-        model=named,
-        kind=kind,
-        data=texts,
-        predictions=predictions,
-        parts=chosen,
-        subjects=subjects,
-    )
+    return Inputs(v, named, kind, texts, predictions, answers, chosen, subjects)
 
 
-def _check(vectors: Any, model: str, data: Any, columns: Mapping[str, str | None]) -> None:
+def _check(vectors: object, model: str, data: object, columns: Mapping[str, str | None]) -> None:
     """Raise an error for what is wrong with any of the inputs, before one of them is read."""
     from evenhand.fewshot.data import Dataset
-    from evenhand.language.models import EMBEDDED as MODELS
+    from evenhand.models.sources import EMBEDDED as MODELS
     from evenhand.vectors.store import EMBEDDED
 
     if isinstance(vectors, str | os.PathLike):
-        check_vectors(os.fspath(vectors), EMBEDDED)
-    check_model(model, MODELS)
+        given = os.fspath(vectors)
+        if given.startswith(HUB):
+            known = ", ".join(EMBEDDED)
+            raise InputError(
+                f"vectors '{given}': expected a file or {known}, got a name of the hub"
+            )
+        _check_file("vectors", given, EMBEDDED)
+    _check_model(model, tuple(MODELS))
     path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    if path is not None:
-        check_data(path, [DATA])
+    named_data = path in (None, "-") or str(path).startswith((HUB, f"{DATA}:"))
+    if path is not None and not named_data:
+        _check_file("data", path, [DATA])
     named = [name for name, column in columns.items() if column is not None]
     for name in named:
         if name not in COLUMNS:
@@ -197,48 +217,47 @@ def _content(v: Vectors) -> str:
     return digest.hexdigest()
 
 
-def _hash(source: Any) -> str | None:
+def _hash(source: object) -> str | None:
     """The hash of the file that was read, or of the embedded asset; None where there is none."""
     from evenhand.vectors.store import EMBEDDED
 
     if not isinstance(source, str | os.PathLike):
         return None
     asset = resources.files("evenhand.assets") / f"{os.fspath(source)}.npz"
-    path = asset if os.fspath(source) in EMBEDDED else Path(source)
+    path = Path(str(asset)) if os.fspath(source) in EMBEDDED else Path(source)
     if not path.is_file():
         return None
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def describe_model(source: str, device: str = "auto") -> dict[str, Any]:
+def _describe_model(source: str, device: str = "auto") -> dict[str, Any]:
     """Load the model, which checks that it can be audited, and return its facts."""
+    from evenhand.audit.answers import local_writer
     from evenhand.audit.stages import loaded
-    from evenhand.language.models import describe
+    from evenhand.models.loading import describe
 
     about = describe(loaded(source, device))
     shown = ("weights", "layers", "dimension", "pooling", "fingerprint")
     facts = {name: about[name] for name in shown if name in about}
+    if about["kind"] == LANGUAGE["causal"]:
+        writes = local_writer(source, device).about["chat_template"]
+        facts["chat_template"] = "yes" if writes else "no"
     return {"name": about["name"], "source": public_name(source), **facts}
 
 
-def check_vectors(given: str, embedded: Sequence[str]) -> None:
-    """An embedded name, or a file that is there."""
-    if given.startswith(HUB):
-        known = ", ".join(embedded)
-        raise InputError(f"vectors '{given}': expected a file or {known}, got a name of the hub")
-    if given not in embedded:
-        _check_file("vectors", given, embedded)
-
-
-def check_model(given: str, embedded: Sequence[str]) -> None:
+def _check_model(given: str, embedded: Sequence[str]) -> None:
     """An embedded name, a name of the hub, or a folder or GGUF file that is there."""
+    from evenhand.models.endpoint import is_address
+
     path = Path(given)
     if given in embedded or given.startswith(HUB) or path.is_dir():
         return
+    if is_address(given):
+        raise InputError(
+            f"{given}: an audit reads a model's files; ask a server by evenhand answers collect "
+            "and audit what it wrote: evenhand audit --answers FILE"
+        )
     if path.exists() and path.suffix.lower() != ".gguf":
         raise FileError(given, "expected the folder of a model (config.json, weights), got a file")
     if path.exists():
@@ -247,14 +266,11 @@ def check_model(given: str, embedded: Sequence[str]) -> None:
     raise FileError(given, _missing("folder", "model", given, embedded) + more)
 
 
-def check_data(given: str, embedded: Sequence[str]) -> None:
-    """An embedded name with or without its dials, a name of the hub, or a file that is there."""
-    if given.partition(":")[0] not in embedded and given != "-" and not given.startswith(HUB):
-        _check_file("data", given, embedded)
-
-
 def _check_file(kind: str, given: str, embedded: Sequence[str]) -> None:
+    """An embedded name, or a file that is there."""
     path = Path(given)
+    if given in embedded:
+        return
     if path.is_dir():
         raise FileError(given, f"is a folder: expected a file of {kind}{_inside(path)}")
     if not path.exists():

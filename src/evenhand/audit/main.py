@@ -8,14 +8,14 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand import lexicon, threads
+from evenhand.arguments import checked
+from evenhand.audit.answers import answer_stages, given_stages
 from evenhand.audit.fewshot import fewshot_stages
-from evenhand.audit.inputs import KINDS, Inputs, gather
+from evenhand.audit.inputs import Inputs, gather
 from evenhand.audit.mitigation import debias_stages, finetune_stages
 from evenhand.audit.posterior import posterior_stages
 from evenhand.audit.stages import (
@@ -31,7 +31,7 @@ from evenhand.audit.stages import (
     topic_stages,
 )
 from evenhand.display import Result, ResultList
-from evenhand.errors import FileError, InputError, VocabularyError, parameter
+from evenhand.errors import FileError, InputError, VocabularyError, check_whole, parameter
 from evenhand.files import (
     RunFolder,
     check_folder,
@@ -41,19 +41,21 @@ from evenhand.files import (
     save_json,
     versions,
 )
-from evenhand.instruments import correct_results, subject_of
+from evenhand.instruments import Run, correct_results, subject_of
 from evenhand.lexicon import Topic
-from evenhand.report.answer import Answer, Finding
+from evenhand.report.answer import AuditAnswer, Finding
 from evenhand.report.cards import write_cards
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.interactive import Embed, check_embeddable, embed, save_embedded
 from evenhand.report.page import write_report
-from evenhand.report.vectors import HIDING
 from evenhand.report.verdicts import Verdict, verdicts
 from evenhand.results import Comparison, Measurement
+from evenhand.vectors.declarations import HIDING
 from evenhand.wording import slug
 
 if TYPE_CHECKING:
+    from evenhand.answers.table import Answers
+    from evenhand.charts import Chart
     from evenhand.classifier.predictions import Predictions
     from evenhand.fewshot.data import Dataset
     from evenhand.vectors.store import Vectors
@@ -72,7 +74,7 @@ class Audit(Result):
     """
 
     verdicts: tuple[Verdict, ...]
-    answer: Answer = field(repr=False)
+    answer: AuditAnswer = field(repr=False)
     stages: tuple[StageResult, ...] = field(repr=False)
     out: Path
     report: Path
@@ -104,31 +106,25 @@ class Audit(Result):
         return f"{listed or 'no verdicts'}. Page: {self.report}"
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {
-                "subject": verdict.subject,
-                "name": verdict.name,
-                "topic": verdict.topic,
-                "level": verdict.level,
-                "sentence": verdict.sentence,
-            }
-            for verdict in self.verdicts
-        ]
+        names = ("subject", "name", "topic", "level", "sentence")
+        return [{name: getattr(v, name) for name in names} for v in self.verdicts]
 
     def _notes(self) -> Sequence[str]:
         return [f"{title}: failed: {reason}" for title, reason in self.failed.items()]
 
-    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Chart:
         """A forest plot of the numbers behind the verdicts (an Altair chart)."""
         return ResultList(self.verdicts).plot(title=title or "", width=width)
 
 
+@checked
 def audit(
     vectors: str | os.PathLike[str] | Vectors | Any | None = None,
     *,
     model: str | os.PathLike[str] | Any | None = None,
     data: str | os.PathLike[str] | Dataset | Any | None = None,
     predictions: str | os.PathLike[str] | Predictions | Any | None = None,
+    answers: str | os.PathLike[str] | Answers | Any | None = None,
     topics: Iterable[str | Topic] = DEFAULT_TOPICS,
     out: str | os.PathLike[str] = "audit-out",
     quick: bool = False,
@@ -156,7 +152,7 @@ def audit(
         gensim.
     model : str, path or model in memory, optional
         A language model of any kind (masked, causal, sentence encoder), as for
-        `evenhand.language.load`: an embedded name, a folder, a GGUF file, `hf:NAME`, or the pair
+        `evenhand.models.load`: an embedded name, a folder, a GGUF file, `hf:NAME`, or the pair
         (network, tokenizer) of transformers. A model in memory is saved under `out` and audited
         from there.
     data : str, path, Dataset or DataFrame, optional
@@ -164,6 +160,9 @@ def audit(
         columns that `columns` names.
     predictions : Predictions, path or DataFrame, optional
         Of a classifier of any kind, as for `evenhand.classifier.read_predictions`.
+    answers : Answers, path or DataFrame, optional
+        What a model wrote, as for `evenhand.answers.read_answers`. Without them a causal model
+        that has a chat template is asked some of the built-in prompts.
     topics : iterable of str or Topic
         The topics of the vectors.
     out : str or path
@@ -171,8 +170,8 @@ def audit(
     quick : bool
         Leave out fine-tuning, most mitigations and most training.
     skip : sequence of str
-        Parts to leave out: text, vectors, posterior, masked, causal, encoder, fewshot,
-        predictions.
+        Parts to leave out: corpus, vectors, posterior, masked, causal, encoder, answers,
+        fewshot, predictions.
     columns : dict, optional
         The columns of the data: text, label, gender, and the codes male and female.
     seed, prob : int and float
@@ -201,6 +200,8 @@ def audit(
         others: `failed` has the reasons.
 
     """
+    Run(seed=seed, prob=prob)
+    check_whole(workers=workers)
     chosen = _topics(topics)
     folder = check_folder(out)
     new = not folder.exists()
@@ -211,6 +212,7 @@ def audit(
         model,
         data,
         predictions=predictions,
+        answers=answers,
         skip=skip,
         columns=columns,
         read_from=read_from,
@@ -219,6 +221,8 @@ def audit(
     _check_words(given, chosen)
     embedding = _embedding(given, device) if interactive else None
     with RunFolder.working(folder):
+        if not (folder / "run.json").exists():  # an audit that is killed can be resumed
+            save_json(folder / "run.json", document(command=list(command), files=[]))
         for name in ("stages", "work"):
             if restart:
                 shutil.rmtree(folder / name, ignore_errors=True)
@@ -238,7 +242,7 @@ def audit(
             result, took = run_stage(stage, folder / "stages", stage.key(common), shown)
             done.append(result)
             seconds[stage.title] = took
-        if not any(not s.empty and s.kind != "dimension" for s in done):
+        if all(s.empty or s.kind in ("dimension", "collect") for s in done):
             if new and not any(stage.failed for stage in done):
                 shutil.rmtree(folder)
             raise _nothing(given, done)
@@ -263,7 +267,7 @@ def audit(
         )
         findings = replace(findings, stages=_correct(findings.stages))
         findings = replace(findings, verdicts=verdicts(findings))
-        save_json(folder / "results.json", findings.to_dict())
+        findings.save(folder)
         earlier = _files(folder)
         save_json(folder / "run.json", {**run, "files": earlier})
         save_embedded(folder, None)
@@ -304,7 +308,7 @@ def _correct(stages: Sequence[StageResult]) -> tuple[StageResult, ...]:
 
 def _embedding(given: Inputs, device: str) -> Embed:
     """What embeds the audited model in the page; an error if it cannot be embedded."""
-    if KINDS["model"] not in given.parts:
+    if "masked" not in given.parts:
         raise InputError(
             f"{parameter('interactive', True)}: expected the audit of a masked model, such as "
             f"mini, got an audit of {', '.join(given.parts)}"
@@ -313,10 +317,10 @@ def _embedding(given: Inputs, device: str) -> Embed:
     return lambda room: embed(loaded(given.model, device), room)
 
 
-def _save_model(model: Any, out: Path) -> Path:
+def _save_model(model: object, out: Path) -> Path:
     """Write a model in memory under the folder of the audit, as its stages load it by name."""
-    from evenhand.language.models import load
-    from evenhand.masked.memory import save
+    from evenhand.models.loading import load
+    from evenhand.models.memory import save
 
     folder = out / "work" / "models" / slug(load(model).name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -328,7 +332,7 @@ def _save_model(model: Any, out: Path) -> Path:
 def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterable[Stage]:
     """The stages of all chosen parts."""
     v, texts = given.vectors, None if given.data is None else Texts(given.data, options)
-    if "text" in given.parts and texts is not None:
+    if "corpus" in given.parts and texts is not None:
         yield from text_stages(texts)
     if "vectors" in given.parts and v is not None:
         depends = {"vectors": given.subjects["vectors"]}
@@ -337,8 +341,12 @@ def _stages(given: Inputs, topics: Sequence[Topic], options: Options) -> Iterabl
         yield from debias_stages(v, topics, depends, options)
     if "posterior" in given.parts and v is not None:
         yield from posterior_stages(v, topics, options)
-    if KINDS[given.kind] in given.parts and texts is not None:
+    if given.kind in given.parts and texts is not None:
         yield from model_stages(given.model, texts, options)
+    if "answers" in given.parts and given.answers is not None:
+        yield from given_stages(given.answers, options)
+    elif "answers" in given.parts:
+        yield from answer_stages(given.model, options)
     if "fewshot" in given.parts and texts is not None:
         yield from fewshot_stages(given.model, texts.dataset, options, kind=given.kind)
     if "predictions" in given.parts and given.predictions is not None:
@@ -358,7 +366,7 @@ def model_stages(source: str, texts: Texts, options: Options) -> list[Stage]:
     stages = instrument_stages(
         kind, lambda: loaded(source, options.device), depends, options, texts
     )
-    if kind == "model":
+    if kind == "masked":
         stages += finetune_stages(source, texts.dataset, depends, options)
     return stages
 
@@ -390,7 +398,7 @@ def _check_words(given: Inputs, topics: Sequence[Topic]) -> None:
 def _nothing(given: Inputs, done: Sequence[StageResult]) -> VocabularyError:
     """The error where nothing can be measured: there is no page then."""
     reasons = [s.failed for s in done if s.failed] or [k["reason"] for s in done for k in s.skipped]
-    names = ", ".join(str(each["name"]) for each in given.subjects.values())
+    names = ", ".join(dict.fromkeys(str(each["name"]) for each in given.subjects.values()))
     return VocabularyError(f"nothing could be measured in {names}: {reasons[0]}")
 
 
@@ -406,37 +414,17 @@ def _files(folder: Path) -> list[str]:
 def _code_hash() -> str:
     """The hash of our own code and word lists: a stage computed by other code is computed again."""
     digest = hashlib.sha256()
-    for entry in sorted(resources.files("evenhand").iterdir(), key=lambda entry: entry.name):
-        if entry.name not in IGNORED:
-            _update(digest, entry)
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*")):
+        known = path.suffix in (".py", ".toml", ".txt", ".csv")
+        if known and path.relative_to(package).parts[0] not in IGNORED:
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
-def _update(digest: hashlib._Hash, path: Traversable) -> None:
-    if path.is_file():
-        if path.name.endswith((".py", ".toml", ".txt", ".csv")):
-            digest.update(path.read_bytes())
-        return
-    for entry in sorted(path.iterdir(), key=lambda entry: entry.name):
-        _update(digest, entry)
-
-
 FIELDS = (
-    "metric",
-    "query",
-    "value",
-    "low",
-    "high",
-    "prob",
-    "p_value",
-    "p_corrected",
-    "family",
-    "n",
-    "ideal",
-    "worse",
-    "interval",
-    "test",
-    "seed",
+    *("metric", "query", "value", "low", "high", "prob", "p_value", "p_corrected", "family", "n"),
+    *("ideal", "worse", "interval", "test", "seed"),
 )
 
 

@@ -7,19 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from hashlib import blake2b
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from evenhand.audit.stages import Options, Progress, Stage, loaded, skip
 from evenhand.errors import InputError, VocabularyError
 from evenhand.files import plain
-from evenhand.instruments import Run, compare, compare_together, instruments
+from evenhand.instruments import Instrument, Run, compare, compare_together, instruments
 from evenhand.lexicon import Topic
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
-    from evenhand.masked.finetuning import FinetuneResult, Settings
-    from evenhand.masked.model import Model
+    from evenhand.models.finetuning.training import FinetuneResult, FinetuneSettings
+    from evenhand.models.masked import MaskedModel
     from evenhand.vectors.store import Vectors
 
 METHODS: Mapping[str, Mapping[str, Any]] = {
@@ -125,7 +126,7 @@ def finetune_stages(
         Stage(
             kind="finetune",
             title="model: before and after fine-tuning",
-            subject="model",
+            subject="masked",
             measures=False,
             depends={**depends, "data": data.digest},
             compute=lambda progress: tune(
@@ -135,17 +136,17 @@ def finetune_stages(
     ]
 
 
-def settings_for(weights: int, options: Options) -> Settings:
+def settings_for(weights: int, options: Options) -> FinetuneSettings:
     """The settings: half of the texts swapped, and as many tokens as a few minutes allow.
 
     >>> from pathlib import Path
     >>> settings_for(8_000_000, Options(work=Path())).max_tokens
     160000
     """
-    from evenhand.masked.finetuning import Settings
+    from evenhand.models.finetuning.training import FinetuneSettings
 
     tokens = max(LEAST_TOKENS, min(TOKENS, TOKENS * WEIGHTS // max(weights, 1)))
-    return Settings(
+    return FinetuneSettings(
         rewrite="substitute",
         max_tokens=tokens,
         evaluations=6,
@@ -157,20 +158,20 @@ def settings_for(weights: int, options: Options) -> Settings:
 
 
 def tune(
-    model: Model, source: str, data: Dataset, options: Options, progress: Progress
+    model: MaskedModel, source: str, data: Dataset, options: Options, progress: Progress
 ) -> dict[str, Any]:
     """Fine-tune on the data with the genders of half of the texts swapped, and measure again.
 
     The pronouns are those of held-out texts and of the built-in sentences, as in the verdict, or of
     these alone where the texts have too few; the perplexity is that of held-out texts.
     """
-    from evenhand.masked.finetuning import finetune
+    from evenhand.models.finetuning.training import finetune
 
     weights = sum(weight.numel() for weight in model.network.parameters())
     if weights > MOST_WEIGHTS:
         return _skipped(
             f"the model has {weights:,} weights; more than {MOST_WEIGHTS:,} take too long here: "
-            "`evenhand masked finetune` does it on a GPU"
+            "`evenhand finetune` does it on a GPU"
         )
     settings = settings_for(weights, options)
     report = _phases(progress)
@@ -184,7 +185,7 @@ def tune(
             return _skipped(
                 f"at the speed of a measured training step the {weights:,} weights would take "
                 f"about {seconds / 60:.0f} minutes, more than the {LONGEST // 60} of an audit: "
-                "use `evenhand masked finetune`, or a GPU"
+                "use `evenhand finetune`, or a GPU"
             )
     options.work.mkdir(parents=True, exist_ok=True)
     try:
@@ -225,7 +226,7 @@ def seconds_for(tokens: int, speed: float) -> float:
     return (tokens + TOKENS * (1 - learning) / learning) / speed
 
 
-def _speed(model: Model) -> float:
+def _speed(model: MaskedModel) -> float:
     """Tokens per second of the second of two training steps; the weights do not change."""
     import torch
 
@@ -246,8 +247,7 @@ def _speed(model: Model) -> float:
     return ROWS * length / seconds
 
 
-def _skipped(reason: str) -> dict[str, Any]:
-    return skip("finetune", "fine-tuning", reason)
+_skipped = partial(skip, "finetune", "fine-tuning")
 
 
 def _phases(progress: Progress) -> Callable[[str, int, int], None]:
@@ -267,46 +267,45 @@ def _phases(progress: Progress) -> Callable[[str, int, int], None]:
 
 
 def _others(
-    model: Model, result: FinetuneResult, options: Options, report: Callable[[str, int, int], None]
+    model: MaskedModel,
+    result: FinetuneResult,
+    options: Options,
+    report: Callable[[str, int, int], None],
 ) -> list[Comparison]:
     """What other instruments decide by, before and after, paired; it was no target of the training.
 
     The one that leads is measured by the fine-tuning itself.
     """
     from evenhand.cache import Cache
-    from evenhand.masked.model import load
+    from evenhand.models.masked import load
 
     cache = Cache(options.work / "answers")
     models = (model, load(result.folder / "model", device=options.device))
     deciding = [
         cls()
-        for cls in instruments("model").values()
-        if cls.declaration.audits("model")
+        for cls in instruments("masked").values()
+        if cls.declaration.audits("masked")
         and cls.declaration.decides
         and cls.declaration.role != "leads"
     ]
-    parts = len(models) * len(deciding)
+    measured: list[Sequence[Measurement]] = []
+    for number, (chosen, subject) in enumerate(product(deciding, models)):
 
-    def measure(number: int, chosen: Any, subject: Model) -> list[Measurement]:
-        def progress(done: int, of: int) -> None:
-            report(OTHERS, done + number * of, parts * of)
+        def progress(done: int, of: int, before: int = number) -> None:
+            report(OTHERS, done + before * of, len(deciding) * len(models) * of)
 
         run = Run(seed=options.seed, prob=options.prob, cache=cache, progress=progress)
-        measured = chosen.measure(subject, None, run)
-        return [measured] if isinstance(measured, Measurement) else list(measured)
-
+        found = chosen.measure(subject, None, run)
+        measured.append([found] if isinstance(found, Measurement) else found)
     changes: list[Comparison] = []
-    for number, chosen in enumerate(deciding):
-        before, after = (
-            measure(number * len(models) + i, chosen, each) for i, each in enumerate(models)
-        )
+    for chosen, before, after in zip(deciding, measured[::2], measured[1::2], strict=True):
         for first, second in zip(before, after, strict=True):
             if first.metric == chosen.declaration.name:
                 changes += _deciding(chosen, first, compare(first, second))
     return compare_together(changes)
 
 
-def _deciding(chosen: Any, before: Measurement, change: Comparison) -> list[Comparison]:
+def _deciding(chosen: Instrument, before: Measurement, change: Comparison) -> list[Comparison]:
     """The comparisons of what decides: the whole, or parts of it."""
     tests = [evidence.measurement for evidence in chosen.evidence(before)]
     return [

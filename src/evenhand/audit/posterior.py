@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evenhand.audit.stages import Options, Progress, Stage
+from evenhand.audit.stages import Options, Progress, Stage, skip
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic
 
@@ -65,7 +65,7 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
     seed, prob = options.seed, options.prob
     total = 1 if options.quick else FITS + 2 * TABLES
     progress.step(0, total)
-    skipped = []
+    skipped: list[Mapping[str, str]] = []
     try:
         distances = distance_table(v, topic)
         table = read_table(distances)
@@ -77,11 +77,11 @@ def _posterior(v: Vectors, topic: Topic, options: Options, progress: Progress) -
                     v, topic, table, seed, lambda n, of: progress.step(FITS * n // of, total)
                 )
             except InputError as error:
-                skipped.append(_skip("hard debiasing", topic, error))
+                skipped += skip("hard debiasing", topic.name, error)["skipped"]
         complete = change is not None and not change.unpaired["before"]
         fitted = change.before if change and complete else fit(table, draws=DRAWS, seed=seed)
     except InputError as error:
-        return {"skipped": (_skip("posterior", topic, error),)}
+        return skip("posterior", topic.name, error)
     progress.step(min(FITS, total), total)
     naive = fit(table, "coefficients", draws=DRAWS, seed=seed)
     measured = [m for each in (fitted, naive) for m in measure_contrasts(each, prob).values()]
@@ -137,7 +137,3 @@ def _change(
     )
     after = distance_table(fair.vectors, topic)
     return compare_tables(table, after, draws=DRAWS, seed=seed, progress=report)
-
-
-def _skip(what: str, topic: Topic, error: InputError) -> dict[str, str]:
-    return {"metric": what, "query": topic.name, "reason": str(error)}

@@ -16,23 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from evenhand.errors import EvenhandError, FileError, InputError
-from evenhand.files import (
-    document,
-    plain,
-    public,
-    read_document,
-    replace_file,
-    save_json,
-    to_json,
-)
-from evenhand.instruments import LANGUAGE, Run, identity, instruments, plan, run_jobs
+from evenhand.files import document, plain, public, read_document, replace_file, save_json, to_json
+from evenhand.instruments import LANGUAGE, Instrument, Run, identity, instruments, plan, run_jobs
 from evenhand.lexicon import Topic
 from evenhand.report.findings import StageResult
 from evenhand.report.verdicts import Subject
-from evenhand.results import Measurement
 from evenhand.wording import slug
 
 if TYPE_CHECKING:
@@ -120,14 +111,9 @@ def run_stage(
             return StageResult.from_dict(saved["stage"]), float(saved["seconds"])
     except (FileError, KeyError, TypeError, ValueError):
         pass
-    about: dict[str, Any] = {
-        "name": stage.name,
-        "kind": stage.kind,
-        "title": stage.title,
-        "subject": stage.subject,
-        "measures": stage.measures,
-        "topic": None if stage.topic is None else stage.topic.name,
-    }
+    names = ("name", "kind", "title", "subject", "measures")
+    about: dict[str, Any] = {name: getattr(stage, name) for name in names}
+    about["topic"] = None if stage.topic is None else stage.topic.name
     began = time.monotonic()
     try:
         result = StageResult(**about, **stage.compute(progress))
@@ -143,13 +129,13 @@ def run_stage(
     return StageResult.from_dict(read_document(path)["stage"]), seconds
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     """The hash of a JSON value."""
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def skip(metric: str, query: str, reason: object) -> dict[str, Any]:
+def skip(metric: str, query: str, reason: object) -> dict[str, tuple[Mapping[str, str], ...]]:
     """The fields of a stage that could not be done."""
     return {"skipped": ({"metric": metric, "query": query, "reason": str(reason)},)}
 
@@ -164,28 +150,31 @@ def instrument_stages(
     options: Options,
     texts: Texts | None = None,
     topics: Sequence[Topic] = (),
+    prompts: str = "",
 ) -> list[Stage]:
     """A stage for each instrument of a kind of subject that is declared for audits.
 
-    One that takes topics is measured on these by `topic_stages`; it has a stage of its own only
-    where it has a method `audit`.
+    With `prompts`, for those that measure answers to these built-in ones. One that takes topics is
+    measured on these by `topic_stages`; it has a stage of its own only where it has a method
+    `audit`.
     """
     stages = []
-    subject: Subject = "data" if kind == "corpus" else kind  # type: ignore[assignment]
     for name, cls in instruments(kind).items():
         chosen = cls()
+        if prompts and cls.prompts != prompts:
+            continue
         if not cls.declaration.audits(kind) or (
-            not hasattr(cls, "audit") and any(chosen.misfit(topic) is None for topic in topics)
+            cls.audit is Instrument.audit and any(chosen.misfit(topic) is None for topic in topics)
         ):
             continue
         also: dict[str, Any] = {}
-        if texts is not None and getattr(cls, "audit_uses_data", kind == "corpus"):
+        if texts is not None and (cls.audit_uses_data or kind == "corpus"):
             also = {"data": texts.dataset.digest, "quick": options.quick}
         stages.append(
             Stage(
                 kind=name,
-                title=f"{subject}: {cls.declaration.label}",
-                subject=subject,
+                title=f"{kind}: {cls.declaration.label}",
+                subject=cast(Subject, kind),
                 depends={**depends, **also, **identity(chosen)},
                 compute=partial(_measure, chosen, load, options, texts),
             )
@@ -194,22 +183,18 @@ def instrument_stages(
 
 
 def _measure(
-    chosen: Any,
+    chosen: Instrument,
     load: Callable[[], Any],
     options: Options,
     texts: Texts | None,
     progress: Progress,
 ) -> dict[str, Any]:
-    cached = chosen.declaration.subject in ("language", *LANGUAGE)
+    cached = any(map(chosen.declaration.measures, LANGUAGE))
     subject, run = load(), options.run(progress, cached=cached)
     try:
-        if hasattr(chosen, "audit"):
-            fields: dict[str, Any] = chosen.audit(subject, run, texts)
-            return fields
-        result = chosen.measure(subject, None, run)
+        return chosen.audit(subject, run, texts)
     except InputError as error:
         return skip(chosen.declaration.name, "", error)
-    return {"measurements": (result,) if isinstance(result, Measurement) else tuple(result)}
 
 
 def topic_stages(
@@ -249,7 +234,7 @@ def _measure_topic(
 @lru_cache(maxsize=1)
 def loaded(source: str, device: str = "auto") -> Any:
     """The model of any kind, loaded once for all stages."""
-    from evenhand.language.models import load
+    from evenhand.models.loading import load
 
     return load(source, device=device)
 
@@ -262,8 +247,7 @@ EXAMPLES = 200
 _BLOCK = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Structural:
+class Structural(NamedTuple):
     """The result of the structural filter: texts read, counts of its steps, accepted sentences.
 
     An accepted sentence has `sentence`, `masked`, `pronoun`, `antecedent` and `row`, the number of
@@ -272,7 +256,7 @@ class Structural:
 
     texts: int
     counts: Mapping[str, int]
-    accepted: tuple[Mapping[str, Any], ...] = field(repr=False)
+    accepted: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(slots=True)
@@ -355,7 +339,7 @@ def text_stages(texts: Texts) -> list[Stage]:
         Stage(
             kind="filter",
             title="data: structural filter",
-            subject="data",
+            subject="corpus",
             measures=False,
             depends={**depends, "most": texts.most, "seed": options.seed},
             compute=partial(_filter, texts),
@@ -364,7 +348,7 @@ def text_stages(texts: Texts) -> list[Stage]:
 
 
 def _filter(texts: Texts, progress: Progress) -> dict[str, Any]:
-    from evenhand.text.structural import REASONS, STEPS
+    from evenhand.text.structural import REASONS, RULES, STEPS
 
     data, result = texts.dataset, texts.filtered(progress)
     return {
@@ -374,6 +358,7 @@ def _filter(texts: Texts, progress: Progress) -> dict[str, Any]:
             "of": len(data),
             "steps": {step: result.counts.get(step, 0) for step in STEPS},
             "reasons": {name: result.counts.get(f"reason:{name}", 0) for name in REASONS},
+            "rules": RULES,
             "examples": [
                 {**row, "class": data.classes[data.labels[row["row"]]]}
                 for row in result.accepted[:EXAMPLES]

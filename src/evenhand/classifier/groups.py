@@ -2,25 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.classifier.predictions import Labels, Predictions
+from evenhand.classifier.predictions import Labels, Predictions, read_predictions
 from evenhand.errors import InputError
-from evenhand.results import Items
+from evenhand.instruments import Instrument, Run, option
+from evenhand.results import Items, Measurement
 from evenhand.statistics.clusters import ClusterMean, cluster_mean
 from evenhand.statistics.intervals import Floats
+from evenhand.statistics.power import quantile
 from evenhand.statistics.sequential import Seed
+from evenhand.statistics.shrinkage import root_mean_square, shrink
 
 Rate: TypeAlias = Literal["tpr", "fpr", "parity"]
 """Who is predicted to be in a class: those who are, those who are not, or everybody."""
 OTHERS = "the others"
 PIECE = 1 << 22
 """Cells of resampled tables that are held in memory at once."""
+MAX_CELLS = 100_000
+"""Contrasts × classes² of a column of groups; so many take some minutes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassMetric(Instrument):
+    """Base of the measures of all classes or of a positive one."""
+
+    shared: ClassVar[Mapping[str, Any]] = {"subjects": ("predictions",), "audit": True}
+    relation: ClassVar[str] = ""
+    """What a value above 0 says of the positive class, before the two groups."""
+    needs_scores: ClassVar[bool] = False
+    positive: str | int | None = option(
+        None,
+        metavar="CLASS",
+        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
+    )
+
+    def measure(
+        self, subject: Predictions, material: None = None, run: Run = Run()
+    ) -> list[Measurement]:
+        """One result per contrast of groups of people, by default."""
+        if self.needs_scores and not subject.scores:
+            raise InputError(
+                f"{self.declaration.name}: expected scores of the classes, got predictions alone"
+            )
+        people, notes = subject.originals, subject.notes
+        known = people.scores if self.needs_scores else people.classes
+        positive = people.find_positive(self.positive, known)
+        if positive is not None:
+            notes = (*notes, f"positive class: '{positive}'")
+        chosen = replace(self, positive=positive)
+        return [replace(m, notes=notes) for m in chosen.measure_people(people, run)]
+
+    def measure_people(self, people: Predictions, run: Run) -> Iterator[Measurement]:
+        """The results of predictions without versions."""
+        for contrast in contrasts(people):
+            yield self.measure_contrast(people, contrast, run)
+
+    def measure_contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
+        """Measure one contrast."""
+        raise NotImplementedError
+
+    def measured(self, classes: Iterable[str]) -> list[str]:
+        """The positive class, or all."""
+        return list(classes) if self.positive is None else [str(self.positive)]
+
+    @classmethod
+    def clause(cls, measurement: Measurement) -> str:
+        """What a value says: of a positive class, for which group it is higher."""
+        positive = measurement.details.get("positive")
+        if not positive or not cls.relation:
+            return super().clause(measurement)
+        first, second = measurement.details["groups"]
+        if measurement.value < 0:
+            first, second = second, first
+        return f"{cls.relation.format(positive=positive)} for '{first}' than for '{second}'"
+
+    @classmethod
+    def example(cls) -> tuple[Predictions, None]:
+        """Predictions and scores of a simulated classifier that recognises women less often."""
+        from evenhand.simulate.predictions import biased_predictions
+
+        table = biased_predictions(400, gap=0.2, seed=1)
+        scores = {name: f"score {name}" for name in sorted(set(table["y_true"]))}
+        return read_predictions(table, group="gender", score=scores), None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +115,7 @@ class Contrast:
         return f"{self.column}: {self.names[0]} - {self.names[1]}"
 
     def counts(self) -> Floats:
-        """How many are of each group, true and predicted class (2, classes, classes)."""
+        """Counts by group, true and predicted class (2, classes, classes)."""
         k = len(self.classes)
         return np.bincount(self._cells(), minlength=2 * k * k).reshape(2, k, k).astype(float)
 
@@ -80,18 +150,18 @@ class Contrast:
         rng, k = np.random.default_rng(seed), len(self.classes)
         counts = self.counts().astype(np.int64)
         both = counts.sum(axis=0)
+        strata = [(c * k + np.flatnonzero(both[c]), counts[0, c].sum()) for c in range(k)]
+        if not within:
+            strata = [(np.flatnonzero(both), counts[0].sum())]
         for size in _pieces(draws, 2 * k * k):
-            table = np.zeros((size, k, k))
-            for c in range(k) if within else range(1):
-                colours = both[c] if within else both.ravel()
-                of_first = int(counts[0, c].sum() if within else counts[0].sum())
-                if colours.sum():
-                    drawn = rng.multivariate_hypergeometric(colours, of_first, size, "marginals")
-                    if within:
-                        table[:, c] = drawn
-                    else:
-                        table[:] = drawn.reshape(size, k, k)
-            yield np.stack([table, both - table], axis=1)
+            table = np.zeros((size, k * k))
+            for cells, of_first in strata:  # the cells that have texts, not k² of them
+                if len(cells):
+                    table[:, cells] = rng.multivariate_hypergeometric(
+                        both.flat[cells], int(of_first), size, "marginals"
+                    )
+            first = table.reshape(size, k, k)
+            yield np.stack([first, both - first], axis=1)
 
     def _exchanged_clusters(
         self, rate: Rate, draws: int, seed: int | Seed
@@ -131,13 +201,13 @@ class Contrast:
         return observed, draw()
 
     def _people(self) -> NDArray[np.intp]:
-        """How many rows of both groups each cluster has (2, clusters)."""
+        """Counts of rows by group and cluster (2, clusters)."""
         of = self._codes()
         return np.stack([np.bincount(of[g], minlength=of.max() + 1) for g in self.sides])
 
     @property
     def sides(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which rows are of the first, and which of the second group."""
+        """The rows of the first group, and those of the second."""
         return self.first, ~self.first
 
     def _codes(self) -> NDArray[np.intp]:
@@ -149,7 +219,7 @@ class Contrast:
         return np.asarray(table.argmax(axis=1))
 
     def _by_cluster(self, rate: Rate) -> tuple[Floats, Floats]:
-        """By group, cluster and class: those who are taken for the class, of how many."""
+        """Counts by group, cluster and class: those taken for the class, and all."""
         k, of = len(self.classes), self._codes()
         n = int(of.max()) + 1
         right = self.true == self.pred
@@ -175,12 +245,9 @@ class Contrast:
     def means(self, values: Floats, rows: NDArray[np.bool_]) -> tuple[ClusterMean, ClusterMean]:
         """The means of both groups, among some rows, over clusters or texts."""
         of = self._codes()
-        number = int(of.max()) + 1
-        first, second = (cluster_mean(values[g], of[g], number) for g in self._among(rows))
+        number, sides = int(of.max()) + 1, (rows & side for side in self.sides)
+        first, second = (cluster_mean(values[side], of[side], number) for side in sides)
         return first, second
-
-    def _among(self, rows: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
-        return (rows & side for side in self.sides)
 
 
 def _pieces(draws: int, cells: int) -> Iterator[int]:
@@ -191,10 +258,58 @@ def _pieces(draws: int, cells: int) -> Iterator[int]:
 
 def unit_items(predictions: Predictions, value: float, influence: Floats) -> Items:
     """The value with each text, or cluster of texts, left out, from the influence of every row."""
-    names, codes = predictions.units()
+    names, codes = predictions.units
     own = np.bincount(codes, influence, len(names))
     n = max(2, len(names))
     return Items({"item": names, "without": value - own * n / (n - 1)})
+
+
+def pooled(results: Sequence[Measurement], variances: Sequence[float]) -> list[Measurement]:
+    """The results of classes shrunk towards their mean; none where there are too few."""
+    spread, means = shrink([m.value for m in results], variances)
+    if math.isnan(spread):
+        return []
+    shrunken = []
+    for m, mean in zip(results, means, strict=True):
+        low, high = mean.interval(m.prob)
+        shrunken.append(
+            replace(
+                m,
+                by="pooled",
+                value=mean.value,
+                low=low,
+                high=high,
+                p_value=None,
+                test="",
+                interval="empirical Bayes over classes (Morris 1983)",
+                details={"spread": spread},
+            )
+        )
+    return shrunken
+
+
+def without_noise(
+    values: Floats,
+    variances: Sequence[float],
+    deviations: Floats,
+    freedom: float,
+    run: Run,
+    draws: int,
+) -> tuple[float, float, float]:
+    """The root mean square of gaps with its noise removed, and its interval.
+
+    The noise is simulated from what each cluster adds to each gap (gaps, clusters).
+    """
+    lengths = np.sqrt((deviations**2).sum(axis=1))
+    unit = deviations / np.where(lengths > 0, lengths, 1.0)[:, None]
+    rng = np.random.default_rng(run.seed)
+    noise = rng.standard_normal((draws, unit.shape[1])) @ unit.T
+    noise[:, lengths == 0] = rng.standard_normal((draws, int((lengths == 0).sum())))
+    level = (1 + run.prob) / 2
+    stretch = (quantile(level, freedom) if freedom else 1e9) / quantile(level)
+    drawn = values + noise * np.sqrt(variances)
+    corrected, low, high = root_mean_square(values, drawn, run.prob, stretch=stretch)
+    return corrected, low, min(high, 1.0)
 
 
 def rate_influence(contrast: Contrast, rate: Rate, c: int) -> Floats:
@@ -233,13 +348,20 @@ def contrasts(predictions: Predictions) -> list[Contrast]:
     compared = []
     for column, labels in predictions.columns.items():
         levels = group_levels(column, labels)
+        pairs = [(levels[0], levels[1])] if len(levels) == 2 else [(g, OTHERS) for g in levels]
+        cells = len(pairs) * len(names) ** 2
+        if cells > MAX_CELLS:
+            raise InputError(
+                f"group '{column}': expected at most {MAX_CELLS:,} contrasts × classes², got "
+                f"{len(levels):,} groups and {len(names):,} classes ({cells:,}): "
+                "merge the smallest groups or classes"
+            )
         rows = np.array([i for i, label in enumerate(labels) if label is not None])
         own = np.array([labels[i] for i in rows])
         clusters = None
         if predictions.clusters:
             given = np.array([predictions.clusters[i] for i in rows])
             clusters = np.unique(given, return_inverse=True)[1]
-        pairs = [(levels[0], levels[1])] if len(levels) == 2 else [(g, OTHERS) for g in levels]
         compared += [
             Contrast(
                 column,

@@ -9,18 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import check_fields, checked
 from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError, parameter, require_models
-from evenhand.files import parse_json, plain, to_json
+from evenhand.files import parse_json, parse_number, plain, to_json
 from evenhand.statistics.intervals import Floats
-from evenhand.text.rewrite.counterfactuals import ORIGINAL, VERSIONS, counterfactuals
-from evenhand.text.tables import Source, Table, open_table
+from evenhand.text.tables import InputTable, Source, open_table
 
+T = TypeVar("T")
 Labels: TypeAlias = tuple[str, ...]
 USUAL: Mapping[str, tuple[str, ...]] = {
     "true": ("y_true", "true", "label", "target", "gold"),
@@ -71,6 +72,7 @@ class Predictions(Shown):
     subject_kind: ClassVar[str] = "predictions"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         lengths = {
             "pred": len(self.pred),
             **{n: len(getattr(self, n)) for n in ("true", "clusters", "items", "versions")},
@@ -105,6 +107,8 @@ class Predictions(Shown):
     @cached_property
     def originals(self) -> Predictions:
         """The rows that are people, not rewritten versions of their texts; all without versions."""
+        from evenhand.text.rewrite.counterfactuals import ORIGINAL
+
         if not self.versions:
             return self
         rows = [row for row, version in enumerate(self.versions) if version == ORIGINAL]
@@ -126,7 +130,7 @@ class Predictions(Shown):
             "measures",
         )
 
-    def find_positive(self, given: Any, known: Iterable[str]) -> str | None:
+    def find_positive(self, given: object, known: Iterable[str]) -> str | None:
         """The class that is measured alone: the given one, or the positive one of two.
 
         Parameters
@@ -160,6 +164,7 @@ class Predictions(Shown):
         content = plain({name: getattr(self, name) for name in self.__dataclass_fields__})
         return blake2b(to_json(content, indent=None).encode(), digest_size=16).hexdigest()
 
+    @cached_property
     def units(self) -> tuple[Labels, NDArray[np.intp]]:
         """The names of what is sampled, clusters or single texts, and that of each row by number.
 
@@ -189,14 +194,15 @@ class Predictions(Shown):
     def _headline(self) -> str:
         return f"{self.name}: {len(self):,} predictions of {len(self.classes)} classes"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         columns: dict[str, Sequence[Any]] = {"pred": self.pred}
-        columns |= {"true": self.true} if self.true is not None else {}
+        columns |= {"true": self.true} if self.true else {}
         columns |= dict(self.groups)
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
+@checked
 def read_predictions(
     source: Source,
     *,
@@ -207,7 +213,7 @@ def read_predictions(
     cluster: str | None = None,
     item: str | None = None,
     version: str | None = None,
-    positive: str | None = None,
+    positive: str | int | None = None,
 ) -> Predictions:
     """Read predictions from a table.
 
@@ -243,20 +249,16 @@ def read_predictions(
     >>> read_predictions(table, group="gender").classes
     ('judge', 'nurse')
     """
+    from evenhand.text.rewrite.counterfactuals import ORIGINAL
+
     wanted = [group] if isinstance(group, str) else list(group)
     with open_table(source) as table:
         by_class = _score_columns(table, score) if isinstance(score, str) else dict(score or {})
-        columns = {
-            role: table.column(given, USUAL[role])
-            for role, given in (
-                ("true", true),
-                ("pred", pred),
-                ("item", item),
-                ("version", version),
-            )
-        }
+        given = {"true": true, "pred": pred, "item": item, "version": version}
+        columns = {role: table.column(name, USUAL[role]) for role, name in given.items()}
         for name in (*wanted, *by_class.values(), *([cluster] if cluster else [])):
             table.column(name)
+        _check_roles(table.name, {**columns, "group": wanted})
         if columns["pred"] is None and not by_class:
             raise FileError(table.name, _which("prediction", "pred", table))
         counterfactual = columns["version"] is not None and columns["item"] is not None
@@ -264,24 +266,17 @@ def read_predictions(
             raise FileError(table.name, _which("group of people", "group", table))
         if columns["true"] is None and not counterfactual:
             raise FileError(table.name, _which("true class", "true", table))
-        used = list(
-            dict.fromkeys(
-                name
-                for name in (*columns.values(), *wanted, *by_class.values(), cluster)
-                if name is not None
-            )
-        )
+        named = (*columns.values(), *wanted, *by_class.values(), cluster)
+        used = [column for column in dict.fromkeys(named) if column is not None]
         rows = list(table.rows(*used))
         name = table.name
+        if not rows:
+            raise FileError(name, "expected rows of predictions, got a header only")
         cells = {column: [row[i] for row in rows] for i, column in enumerate(used)}
-        named = version is not None or not wanted
-        if (
-            columns["version"] is not None
-            and not named
-            and ORIGINAL not in cells[columns["version"]]
-        ):
-            columns["version"] = None
-        if columns["version"] is not None and columns["item"] is None:
+        versions = columns["version"]
+        if versions and version is None and wanted and ORIGINAL not in cells[versions]:
+            columns["version"] = versions = None  # recognised by its name alone
+        if versions and columns["item"] is None:
             raise FileError(name, _which("item that a version is of", "item", table))
 
     def labels(role: str) -> Labels:
@@ -306,6 +301,28 @@ def read_predictions(
     )
 
 
+def _check_roles(name: str, columns: Mapping[str, str | Sequence[str] | None]) -> None:
+    """Check that no column is, for example, the true class and the group at the same time."""
+    roles: dict[str, str] = {}
+    for role, value in columns.items():
+        for column in [value] if isinstance(value, str) else value or ():
+            if roles.setdefault(column, role) != role:
+                raise FileError(
+                    name,
+                    f"'{column}': expected one use of a column, got it as {roles[column]} and as "
+                    f"{role}",
+                )
+
+
+@runtime_checkable
+class Pipeline(Protocol):
+    """A pipeline of transformers for text classification."""
+
+    model: object
+    tokenizer: object
+
+
+@checked
 def predict(
     classifier: Any,
     texts: Sequence[str],
@@ -345,14 +362,28 @@ def predict(
     """
     if not len(texts):
         raise InputError("texts: expected some, got none")
+    items: list[int] = []
+    names_of_versions: list[str] = []
     if versions:
-        return _predict_versions(
-            classifier, texts, true, groups or {}, clusters, classes, versions, batch
-        )
+        from evenhand.text.rewrite.counterfactuals import VERSIONS, counterfactuals
+
+        chosen = tuple(VERSIONS) if isinstance(versions, bool) else tuple(versions)
+        rows = [
+            (item, version, text)
+            for item, own in enumerate(counterfactuals(texts, chosen))
+            for version, text in own.items()
+        ]
+        items, names_of_versions = [row[0] for row in rows], [row[1] for row in rows]
+        texts = [text for _, _, text in rows]
+
+    def of_rows(labels: Sequence[T]) -> Sequence[T]:
+        """Labels of texts as labels of their versions."""
+        return [labels[item] for item in items] if items and len(labels) else labels
+
     if isinstance(classifier, str | os.PathLike):
         classifier = _load(classifier)
     answer = getattr(classifier, "predict_proba", None)
-    pipeline = answer is None and hasattr(classifier, "model") and hasattr(classifier, "tokenizer")
+    pipeline = answer is None and isinstance(classifier, Pipeline)
     known = getattr(classifier, "classes_", None)
     if known is None:  # SetFit
         known = getattr(classifier, "labels", None)
@@ -383,44 +414,12 @@ def predict(
     scores = {str(name): table[:, i] for i, name in enumerate(names)}
     return Predictions(
         pred=_highest(scores),
-        true=tuple(map(str, true)),
-        groups={name: tuple(own) for name, own in (groups or {}).items()},
+        true=tuple(map(str, of_rows(true))),
+        groups={name: tuple(of_rows(own)) for name, own in (groups or {}).items()},
         scores=scores,
-        clusters=tuple(map(str, clusters)),
-    )
-
-
-def _predict_versions(
-    classifier: Any,
-    texts: Sequence[str],
-    true: Sequence[str],
-    groups: Mapping[str, Sequence[str | None]],
-    clusters: Sequence[str],
-    classes: Sequence[str] | None,
-    versions: bool | Sequence[str],
-    batch: int,
-) -> Predictions:
-    """The predictions of each text and of its versions, which have its class and groups."""
-    chosen = tuple(VERSIONS) if isinstance(versions, bool) else tuple(versions)
-    rows = [
-        (number, version, text)
-        for number, own in enumerate(counterfactuals(texts, chosen))
-        for version, text in own.items()
-    ]
-    numbers = [number for number, _, _ in rows]
-    answered = predict(
-        classifier,
-        [text for _, _, text in rows],
-        true=[true[i] for i in numbers] if len(true) else (),
-        groups={name: [own[i] for i in numbers] for name, own in groups.items()},
-        clusters=[clusters[i] for i in numbers] if len(clusters) else (),
-        classes=classes,
-        batch=batch,
-    )
-    return replace(
-        answered,
-        items=tuple(str(number + 1) for number in numbers),
-        versions=tuple(version for _, version, _ in rows),
+        clusters=tuple(map(str, of_rows(clusters))),
+        items=tuple(str(item + 1) for item in items),
+        versions=tuple(names_of_versions),
     )
 
 
@@ -451,7 +450,7 @@ def _highest(scores: Mapping[str, Floats]) -> Labels:
     return tuple(names[i] for i in best)
 
 
-def _score_columns(table: Table, pattern: str) -> dict[str, str]:
+def _score_columns(table: InputTable, pattern: str) -> dict[str, str]:
     """The columns that a pattern with * fits, by what stands for it."""
     before, star, after = pattern.partition("*")
     if not star or "*" in after:
@@ -467,7 +466,7 @@ def _score_columns(table: Table, pattern: str) -> dict[str, str]:
     return by_class
 
 
-def _which(what: str, name: str, table: Table) -> str:
+def _which(what: str, name: str, table: InputTable) -> str:
     columns = ", ".join(table.columns)
     return f"which column is the {what}? Name it with {parameter(name)} (columns: {columns})"
 
@@ -483,7 +482,7 @@ def _complete(cells: Iterable[str | None], column: str, name: str) -> Labels:
 
 def _score(cell: str | None, column: str, number: int, name: str) -> float:
     try:
-        value = float(cell or "")
+        value = parse_number(cell or "")
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

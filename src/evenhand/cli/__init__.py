@@ -9,75 +9,81 @@ from __future__ import annotations
 import codecs
 import gc
 import sys
+import warnings
 from collections.abc import Sequence
-from importlib import import_module
 from io import TextIOWrapper
+from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from evenhand import __version__, threads
-from evenhand.cli.commands import Group
-from evenhand.errors import MODELS, EvenhandError, MissingExtraError, PartialFailure, in_shell
+from evenhand import __version__
+from evenhand.cli.commands import CommandTree
+from evenhand.errors import (
+    MODELS,
+    EntryWarning,
+    EvenhandError,
+    MissingExtraError,
+    PartialFailure,
+    in_shell,
+)
 from evenhand.wording import encodable, visible
 
 __all__ = ["command", "main", "run"]
 
 
-COMMANDS = {
-    "ask": "Which pronoun a model expects in a sentence, in one short answer.",
-    "audit": "Audit word vectors, a language model and data; write one page.",
-    "cite": "How to cite Evenhand, and the authors of a measure.",
-    "classifier": "Gaps of any classifier between groups, from its predictions.",
-    "completion": "Let the shell complete commands, options and values.",
-    "doctor": "What is installed, devices, caches and versions.",
-    "explore": "Models, vectors and audits in the browser, live.",
-    "fewshot": "Train few-shot classifiers and measure their accuracy and gender bias.",
-    "gate": "Check results against a policy, by intervals; exit 3 if not met.",
-    "grid": "Run many experiments, on one machine, a Slurm cluster or Ray.",
-    "list": "List what there is, such as every metric with its formula and options.",
-    "masked": "Measure, fine-tune and probe masked language models.",
-    "model": "Measure language models of every kind, masked and causal.",
-    "posterior": "Posteriors of cosine bias, and how many words a study needs.",
-    "report": "Write the page of an audit again, or compare audits.",
-    "scores": "Compare models by item scores of any tool: intervals, ranks, power.",
-    "text": "Rewrite, filter and annotate text; measure the gender odds of a corpus.",
-    "vectors": "Inspect, measure and debias static word vectors.",
+SECTIONS = {
+    "Measure": {
+        "ask": ("Which pronoun a model expects in a sentence, in one short answer.", "ask:ask"),
+        "info": ("What vectors or a model are, and which metrics measure it.", "info:info"),
+        "measure": ("Measure the bias of word vectors or a language model.", "measure:measure"),
+        "compare": ("The same measures on two sources or saved results.", "measure:compare"),
+        "classifier": ("Gaps between groups, from predictions.", "classifier:classifier"),
+        "scores": ("Compare models by per-item scores from any tool.", "scores:scores"),
+        "answers": ("What chat models write: collect it, measure it.", "answers:answers"),
+    },
+    "Reduce": {
+        "debias": ("Reduce the bias of vectors or a model; measure again.", "debias:debias"),
+        "finetune": ("Train a masked model on rewritten text.", "finetune:finetune"),
+        "rewrite": ("Rewrite text: swap, neutralize, anonymize …", "text:rewrite"),
+        "filter": ("Sentences with structural bias, their pronoun masked.", "text:filter_command"),
+        "odds": ("Which classes of a corpus lean male, which female.", "text:odds"),
+    },
+    "Report and control": {
+        "audit": ("Audit vectors, a model and data; write one page.", "audit:audit"),
+        "report": ("Write the page of an audit again, or compare audits.", "report:report"),
+        "gate": ("Check results against a policy; exit 3 if not met.", "gate:gate"),
+        "explore": ("Models, vectors, audits and answers in the browser.", "explore:explore"),
+        "plan": ("How many words a study needs.", "posterior:plan"),
+    },
+    "Help": {
+        "list": ("Topics, metrics, models, networks, templates.", "reference:reference"),
+        "cite": ("How to cite Evenhand, and the authors of a measure.", "cite:cite"),
+        "doctor": ("What is installed, devices, caches and versions.", "doctor:doctor"),
+        "completion": ("Completion of commands by the shell.", "completion:completion"),
+        "help": ("This overview, or the help of a command.", "helping:show_help"),
+    },
+    "Research": {
+        "lab": ("Few-shot classifiers, grids, posteriors, generation, annotation.", "lab:lab"),
+    },
 }
-"""Every command with its short help; `evenhand.cli.NAME` has the command `NAME`."""
-
-
-class Commands(Group):
-    """The commands, imported when they are used, so that `--help` is fast."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        name = "reference" if cmd_name == "list" else cmd_name
-        threads.configure(ctx.params.get("threads"))  # before NumPy and torch are loaded
-        command: click.Command = getattr(import_module(f"evenhand.cli.{name}"), name)
-        return command
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in COMMANDS if name.startswith(incomplete)]
-        options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(name, help=COMMANDS[name]) for name in names), *options]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+"""Every command with its short help and where it is, in the order in which help shows them."""
 
 
 @click.group(
-    cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=CommandTree,
+    sections=SECTIONS,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
     epilog="\b\nStart with:\n"
     '  evenhand ask "The clerk lost [MASK] keys."\n'
-    '  evenhand text swap "Her neighbour waved to her."\n'
-    "  evenhand vectors measure glove --topic gender\n  evenhand audit",
+    "  evenhand measure glove --topic gender\n"
+    "  evenhand measure mini\n"
+    '  evenhand rewrite swap "Her neighbour waved to her."\n'
+    "  evenhand audit\n"
+    "  evenhand help measure",
 )
 @click.option(
     "--threads",
@@ -87,7 +93,7 @@ class Commands(Group):
 @click.version_option(__version__, prog_name="evenhand")
 def command(threads: int | None) -> None:
     """Measure, explain and reduce social bias in text, word embeddings, language models and
-    classifiers, with the uncertainty of every number.
+    classifiers, with the uncertainty of every measure.
 
     Vectors and models are named the same way everywhere: an embedded name (glove, mini), the path
     of a file of vectors (GloVe or word2vec text, word2vec binary, fastText .vec, Evenhand's .npz,
@@ -118,6 +124,8 @@ def run(arguments: Sequence[str]) -> int:
         if package not in MODELS:
             raise
         return _fail(str(MissingExtraError(package, "this command", "evenhand[models]")), 2)
+    except OverflowError:
+        return _fail("the input has a number that is too large", 2)
     except RecursionError:
         return _fail("the input is nested too deeply", 2)
     except MemoryError:
@@ -146,9 +154,22 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
     return encodable(error.object[error.start : error.end], error.encoding), error.end
 
 
+def _shorten_warnings() -> None:
+    """Warn of entries of a cache in one line, without the place in the code."""
+    usual = warnings.formatwarning
+
+    def one_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
+        if issubclass(category, EntryWarning):
+            return f"note: {visible(str(message))}\n"
+        return usual(message, category, *place, **more)
+
+    warnings.formatwarning = one_line
+
+
 def main() -> None:
     """The console entry point."""
     _allow_every_character()
+    _shorten_warnings()
     gc.set_threshold(100_000)  # by default it runs hundreds of times while modules are imported
     code = run(sys.argv[1:])
     gc.freeze()  # a last collection of all modules would find nothing and takes 0.1 s

@@ -8,17 +8,13 @@ from evenhand.cli.commands import Command
 from evenhand.cli.options import ModelLoader, json_option, model_option, model_options
 from evenhand.cli.output import print_json, say
 
-__all__ = ["ask"]
 
-
-@click.command(cls=Command, short_help="Which pronoun a model expects in a sentence.")
+@click.command(cls=Command)
 @click.argument("sentences", metavar="SENTENCE…", nargs=-1, required=True)
 @model_option(multiple=True, default=("mini",), help="A masked or causal model; repeatable.")
 @model_options
 @json_option
-def ask(
-    sentences: tuple[str, ...], model: tuple[str, ...], load: ModelLoader, as_json: bool
-) -> None:
+def ask(sentences: tuple[str, ...], model: tuple[str, ...], load: ModelLoader) -> None:
     """Say which pronoun a model expects in a sentence, and whether that is a lean.
 
     A sentence has one pronoun, or [MASK] in its place. Percentages are probabilities among all
@@ -35,12 +31,11 @@ def ask(
       evenhand ask "The engineer fixed his bug."
       evenhand ask "The nurse said that [MASK] was late." --model mini --model ./gpt2
     """
-    from evenhand.language.asking import ask as answer
+    from evenhand.models.asking import ask as answer
 
     models = [load.any(source) for source in dict.fromkeys(model)]
     answers = answer(list(sentences), models, cache=load.cache)
-    if as_json:
-        print_json(command="ask", answers=[each.to_dict() for each in answers])
+    if print_json(command="ask", answers=[each.to_dict() for each in answers]):
         return
     for sentence in sentences:
         if len(sentences) > 1:

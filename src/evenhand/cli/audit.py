@@ -4,46 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli import completion
+from evenhand.cli import options as opt
 from evenhand.cli.commands import Command
-from evenhand.cli.options import (
-    cluster_option,
-    declared_options,
-    device_option,
-    folder_option,
-    group_option,
-    json_option,
-    model_option,
-    names_option,
-    parse_scores,
-    positive_option,
-    pred_option,
-    predictions_option,
-    prob_option,
-    reading_options,
-    restart_option,
-    score_option,
-    seed_option,
-    topic_option,
-    true_option,
-    vectors_option,
-    worker_count,
-    workers_option,
-)
-from evenhand.cli.output import (
-    interval,
-    number,
-    p_text,
-    print_json,
-    say,
-    table,
-)
+from evenhand.cli.output import p_text, print_json, say, table
 from evenhand.cli.progress import StepProgress, step_bars
 from evenhand.fewshot.settings import COLUMNS, DataSettings
+from evenhand.wording import interval, number
 
 if TYPE_CHECKING:
     from evenhand.audit import Audit
@@ -68,19 +39,19 @@ def _once(
 ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _once}
 
 
-@click.command(cls=Command, short_help="Audit vectors, a model and data; one page with verdicts.")
-@vectors_option(
+@click.command(cls=Command)
+@opt.vectors_option(
     callback=_once,
     help="Word vectors: glove (embedded) or a file: GloVe or word2vec text with or without a"
     " header, word2vec binary, fastText .vec, our .npz; gzip of these. The format is detected.",
 )
-@model_option(
+@opt.model_option(
     **ONCE,
     help="A language model: mini (embedded), a folder as save_pretrained writes it, with"
     " config.json, the weights and the tokenizer, a GGUF file, or hf:NAME of the hub. Its kind"
     " (masked, causal, sentence encoder) is read from its configuration.",
 )
-@declared_options(
+@opt.declared_options(
     DataSettings,
     only=["data", *COLUMNS],
     data={
@@ -89,66 +60,60 @@ ONCE = {"multiple": True, "default": (), "show_default": False, "callback": _onc
         " bzip2 or zstd too) in UTF-8, - for standard input, or hf:NAME.",
     },
 )
-@predictions_option
-@true_option()
-@pred_option()
-@group_option(multiple=True, help="A column of the predictions with groups of people; repeatable.")
-@score_option(multiple=True, metavar="CLASS=COLUMN", help="Columns of their scores, or 'p_*'.")
-@cluster_option(help="What texts have in common, such as a person or a document.")
-@positive_option
-@topic_option("gender", "religion", "race")
+@opt.predictions_option
+@click.option(
+    "--answers",
+    metavar="FILE",
+    type=completion.TABLE,
+    help="What a model wrote, a table as for evenhand answers measure.",
+)
+@opt.item_option
+@opt.true_option()
+@opt.pred_option()
+@opt.group_option(
+    multiple=True, help="A column of the predictions or answers with groups; repeatable."
+)
+@opt.score_option(multiple=True, metavar="CLASS=COLUMN", help="Columns of their scores, or 'p_*'.")
+@opt.cluster_option(help="What texts have in common, such as a person or a document.")
+@opt.positive_option
+@opt.topic_option("gender", "religion", "race")
 @click.option(
     "--quick",
     is_flag=True,
     help="A first look: no fine-tuning, one way of debiasing, the Bayesian model of one topic"
     " without its calibration, one few-shot network with less training, fewer texts.",
 )
-@names_option(
+@opt.names_option(
     "--skip",
     metavar="PART[,PART…]",
     type=completion.PARTS,
-    help="Leave out some of text, vectors, posterior, masked, causal, encoder, fewshot,"
-    " predictions.",
+    help="Leave out some of corpus, vectors, posterior, masked, causal, encoder, answers,"
+    " fewshot, predictions.",
 )
 @click.option(
     "--interactive/--no-interactive",
     default=False,
-    show_default=True,
     help="Embed the model in the page: whoever opens it can type a sentence and see the pronouns"
     " that the model expects, without a server. For BERT models of the size of mini; the page then"
     " has up to 15 MB.",
 )
-@folder_option("Folder for the page, results, tables and figures.", default="audit-out")
-@device_option()
-@workers_option
-@restart_option
-@reading_options
-@seed_option()
-@prob_option()
-@json_option
+@opt.folder_option("Folder for the page, results, tables and figures.", default="audit-out")
+@opt.device_option()
+@opt.workers_option
+@opt.restart_option
+@opt.reading_options
+@opt.seed_option()
+@opt.prob_option()
+@opt.json_option
 def audit(
-    vectors: str | None,
-    model: str | None,
-    data: str | None,
     predictions: str | None,
-    true: str | None,
-    pred: str | None,
-    group: tuple[str, ...],
+    answers: str | None,
+    item: str | None,
     score: tuple[str, ...],
-    cluster: str | None,
-    positive: str | None,
     topics: tuple[str, ...],
-    quick: bool,
-    skip: tuple[str, ...],
-    interactive: bool,
-    device: str,
-    restart: bool,
     folder: Path,
     workers: int | None,
-    seed: int,
-    prob: float,
-    as_json: bool,
-    **columns: str | None,
+    **options: Any,
 ) -> None:
     """Measure, mitigate, measure again, and write one page with a verdict on each finding.
 
@@ -156,8 +121,10 @@ def audit(
     BERT, simulated biographies. With some of them, only what you name: your vectors by their own
     measures and a Bayesian model, your model by the measures of its kind that have built-in
     material (a masked one by pronouns, professions and phrases), your data by odds ratios and by
-    few-shot classifiers on the model (or on mini). Everything you name is checked before the work
-    starts. A part that fails does not lose the others; the same command resumes where it stopped.
+    few-shot classifiers on the model (or on mini). A causal model with a chat template is asked
+    some of the built-in prompts, and its answers are measured; saved answers of any model are
+    measured with --answers. Everything you name is checked before the work starts. A part that
+    fails does not lose the others; the same command resumes where it stopped.
 
     On two cores the defaults take about five minutes, with --quick about one; larger models take
     longer. One that would take more than ten minutes to fine-tune is not fine-tuned, and the page
@@ -174,6 +141,7 @@ def audit(
       evenhand audit --data my.csv --text bio --label job --gender sex --male 1 --female 2
       evenhand audit --vectors my.vec --model ./my-bert --data my.csv --label job -o all-mine
       evenhand audit --predictions test.csv --true y --pred yhat --group gender -o mine
+      evenhand audit --answers answers.jsonl --group gender -o my-chatbot
     """
     from evenhand import lexicon
     from evenhand.audit import audit as run
@@ -181,74 +149,69 @@ def audit(
     from evenhand.files import public_arguments
 
     chosen = [lexicon.topic(name) for name in topics]
-    read = None
+    read, written = None, None
+    named = {name: options.pop(name) for name in ("true", "pred", "group", "cluster", "positive")}
+    group = named["group"]
     if predictions is not None:
         from evenhand.classifier import read_predictions
 
-        read = read_predictions(
-            predictions,
-            true=true,
-            pred=pred,
-            group=group,
-            score=parse_scores(score),
-            cluster=cluster,
-            positive=positive,
-        )
-    elif any((true, pred, group, score, cluster, positive)):
-        raise click.UsageError(
-            "--true, --pred, --group, --score, --cluster, --positive: need --predictions"
-        )
+        if answers is not None and group:
+            raise click.UsageError("--group: expected --predictions or --answers, got both")
+        read = read_predictions(predictions, score=opt.parse_scores(score), **named)
+    elif score or any(value for name, value in named.items() if name != "group"):
+        raise click.UsageError("--true, --pred, --score, --cluster, --positive: need --predictions")
+    elif group and answers is None:
+        raise click.UsageError("--group: need --predictions or --answers")
+    if answers is not None:
+        from evenhand.answers import read_answers
+
+        written = read_answers(answers, item=item, group=group)
+    elif item is not None:
+        raise click.UsageError("--item: needs --answers")
     with step_bars() as show:
+        columns = {name: options.pop(name) for name in COLUMNS}
         result = run(
-            vectors,
-            model=model,
-            data=data,
+            options.pop("vectors"),
             predictions=read,
+            answers=written,
             topics=chosen,
             out=folder,
-            quick=quick,
-            skip=skip,
             columns=columns,
-            seed=seed,
-            prob=prob,
-            workers=worker_count(workers),
-            device=device,
-            restart=restart,
-            interactive=interactive,
+            workers=opt.worker_count(workers),
             progress=None if show is None else _Stages(show),
             command=["evenhand", *public_arguments(sys.argv[1:])],
+            **options,
         )
-    if as_json:
-        print_json(
-            sentence=result.answer.headline,
-            answer=result.answer.to_dict(),
-            verdicts=result.verdicts,
-            report=str(result.report),
-            out=str(result.out),
-            failed=result.failed,
-        )
-    else:
+    if not print_json(
+        sentence=result.answer.headline,
+        answer=result.answer.to_dict(),
+        verdicts=result.verdicts,
+        report=str(result.report),
+        out=str(result.out),
+        failed=result.failed,
+    ):
         _show(result)
     if result.failed:
         reasons = "; ".join(f"{title} ({reason})" for title, reason in result.failed.items())
         raise PartialFailure(f"failed, the rest is saved: {reasons}")
 
 
-def _row(verdict: Verdict) -> tuple[str, ...]:
+def verdict_row(verdict: Verdict) -> tuple[str, ...]:
+    """A verdict with its first number, as cells of a table."""
     numbers = ("–", "–", "–")
     if verdict.numbers:
         first = verdict.numbers[0]
         numbers = (
             number(first.value),
             interval(first.low, first.high),
-            p_text(first.p_value),
+            p_text(first.p_value, first.draws),
         )
     return (f"{verdict.name}: {verdict.topic}", verdict.level, *numbers, verdict.sentence)
 
 
 def _show(result: Audit) -> None:
     headers = ("what", "verdict", "value", "interval", "p", "summary")
-    table("Verdicts", headers, map(_row, result.verdicts))
+    table("Verdicts", headers, map(verdict_row, result.verdicts))
     for line in result.answer.lines():
         say(line)
     say(f"report: {result.report}")

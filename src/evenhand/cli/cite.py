@@ -13,13 +13,11 @@ from evenhand.cli.output import print_json, say
 from evenhand.errors import UnknownNameError
 from evenhand.instruments import all_declarations
 
-__all__ = ["cite"]
 
-
-@click.command(cls=Command, short_help="How to cite Evenhand, and the authors of a measure.")
+@click.command(cls=Command)
 @click.argument("metrics", metavar="[METRIC]…", nargs=-1, type=completion.METRIC)
 @json_option
-def cite(metrics: tuple[str, ...], as_json: bool) -> None:
+def cite(metrics: tuple[str, ...]) -> None:
     """Print the BibTeX entry of Evenhand, and those of the sources of each measure that is named.
 
     \b
@@ -33,14 +31,13 @@ def cite(metrics: tuple[str, ...], as_json: bool) -> None:
             raise UnknownNameError("metric", name, sources)
     chosen = {name: sources[name] for name in metrics}
     keys = dict.fromkeys(key for source in chosen.values() for key in keys_of(source))
-    if as_json:
-        print_json(
-            command="cite",
-            bibtex=bibtex(["evenhand"]),
-            version=__version__,
-            sources=chosen,
-            references=bibtex(keys),
-        )
+    if print_json(
+        command="cite",
+        bibtex=bibtex(["evenhand"]),
+        version=__version__,
+        sources=chosen,
+        references=bibtex(keys),
+    ):
         return
     click.echo(bibtex(["evenhand", *keys]))
     for name, source in chosen.items():

@@ -5,12 +5,17 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from textwrap import wrap
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from evenhand.cli.progress import QUIET
+from evenhand import threads
+from evenhand.cli.outputs import check_outputs, has_outputs, overwrite_option
+from evenhand.cli.progress import flag
 from evenhand.errors import UnknownNameError
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -24,55 +29,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Run": ("--seed", "--prob", "--workers", "--threads", "--restart"),
     "Output": (
         *("--out", "--out-format", "--items", "--figures", "--figure-format"),
-        *("--json", "--quiet", "--help"),
+        *("--overwrite", "--json", "--quiet", "--help"),
     ),
 }
 """Options that several commands have, in the order in which help shows them after a command's own
 options."""
 
 METAVARS = {" INTEGER RANGE": " N", " FLOAT RANGE": " X", " INTEGER": " N", " FLOAT": " X"}
-"""What stands for a value in help, shorter than what click writes."""
+"""The placeholder of a value in help, shorter than click's."""
 
 SEEDS = "; 0<=x<=4294967295"
-"""The range of a seed, which helps nobody."""
-
-RENAMED = {
-    "--answers": ("--top",),
-    "--beyond": ("--min-bias",),
-    "--block": ("--max-length",),
-    "--classes": ("--class",),
-    "--control": ("--control-training", "--control-edits"),
-    "--dimension": ("--by-dimension",),
-    "--direction": ("--toward", "--stereotype"),
-    "--draws": ("--null",),
-    "--duplicates": ("--repeats",),
-    "--edits": ("--max-edits",),
-    "--field": ("--text",),
-    "--format": ("--figure-format", "--input-format", "--out-format"),
-    "--jobs": ("--workers",),
-    "--judge": ("--tagger",),
-    "--kinds": ("--kind",),
-    "--least": ("--threshold",),
-    "--limit": ("--max-length",),
-    "--mask": ("--mask-share",),
-    "--max-threads": ("--threads",),
-    "--model": ("--family", "--model-column"),
-    "--no-control": ("--no-control-edits",),
-    "--no-resume": ("--restart",),
-    "--output": ("--out",),
-    "--probability": ("--rewrite-share",),
-    "--resume": ("--restart",),
-    "--sentences": ("--split-sentences", "--per-descriptor"),
-    "--sets": ("--set", "--simulations"),
-    "--threshold": ("--max-distance",),
-    "--topics": ("--topic",),
-    "--tosses": ("--permutations",),
-    "--version": ("--version-column",),
-    "--words": ("--word", "--gender-words"),
-    "-k": ("--dimensions",),
-    "-n": ("--top",),
-}
-"""Spellings of version 0.1 and what an error suggests instead."""
+"""Click's range text for seeds, hidden from help."""
 
 
 class _Help:
@@ -80,7 +47,7 @@ class _Help:
 
     help: str | None
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         text = inspect.cleandoc(self.help or "").partition("\f")[0]
         formatter.write_paragraph()
         with formatter.indentation():
@@ -127,21 +94,18 @@ class Command(_Help, click.Command):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.params.append(
-            click.Option(
-                ["-q", "--quiet"],
-                is_flag=True,
-                expose_value=False,
-                callback=_set_quiet,
-                help="No progress on stderr.",
-            )
-        )
+        if has_outputs(self.params):
+            self.params.append(overwrite_option())
+        self.params.append(click.Option(["-q", "--quiet"], **flag("No progress on stderr.")))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise click.UsageError(_unknown(error.option_name, ctx), ctx) from None
+        if not ctx.resilient_parsing:
+            check_outputs(ctx)
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records = {
@@ -168,6 +132,26 @@ class Command(_Help, click.Command):
                     formatter.write_dl([row for _, row in sorted(rows, key=lambda row: row[0])])
 
 
+class Variants(Command):
+    """A command whose arguments decide on its options."""
+
+    def variant(self, args: Sequence[str]) -> tuple[Command, str, list[str]] | None:
+        """The command that runs with these arguments, what its name adds, and its arguments."""
+        raise NotImplementedError
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: object,
+    ) -> click.Context:
+        if (found := self.variant(args)) is not None:
+            own, added, rest = found
+            return own.make_context(f"{info_name}{added}", rest, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
 class Group(_Help, click.Group):
     """A group of such commands; an unknown one is an error that names the nearest."""
 
@@ -183,16 +167,45 @@ class Group(_Help, click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _set_quiet(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: ARG001
-    ctx.meta[QUIET] = value
-
-
 def _unknown(name: str, ctx: click.Context) -> str:
-    """That there is no such option, and which one may be meant."""
+    """The error for an unknown option, with the nearest known one."""
     flags = [flag for p in ctx.command.get_params(ctx) for flag in (*p.opts, *p.secondary_opts)]
     known = [flag for flag in flags if flag.startswith("--")]
-    near = [flag for flag in RENAMED.get(name, ()) if flag in known]
-    near = near or difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known, n=1)
     if near:
-        return f"no such option {name}: did you mean {' or '.join(near)}?"
+        return f"no such option {name}: did you mean {near[0]}?"
     return f"no such option {name}; `{ctx.command_path} --help` lists them"
+
+
+class CommandTree(Group):
+    """A group from a table: sections of commands, imported when they are used.
+
+    Each name has a short help and, as "module:attribute", where its command is.
+    """
+
+    def __init__(self, sections: Mapping[str, Mapping[str, tuple[str, str]]], **about: Any) -> None:
+        super().__init__(**about)
+        self.sections = sections
+        self.table = {name: row for commands in sections.values() for name, row in commands.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        threads.configure(ctx.find_root().params.get("threads"))  # before NumPy is loaded
+        module, _, attribute = self.table[cmd_name][1].partition(":")
+        command: click.Command = getattr(import_module(f"evenhand.cli.{module}"), attribute)
+        command.short_help = self.table[cmd_name][0]
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in self.table if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=self.table[name][0]) for name in names), *options]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (text, _) in commands.items()])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import (
@@ -48,18 +48,12 @@ class Value(click.ParamType[str]):
         self.names, self.files, self.separator = names, files, separator
 
     def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,  # noqa: ARG002
-        ctx: click.Context | None,  # noqa: ARG002
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         return str(value)
 
     def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002
-        param: click.Parameter,  # noqa: ARG002
-        incomplete: str,
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         given, sign, last = "", "", incomplete
         if self.separator:
@@ -72,7 +66,7 @@ class Value(click.ParamType[str]):
 
 
 def _paths(begun: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """Folders, and files with one of the endings, as they were begun; none: every file."""
+    """Folders and files that complete `begun`; without endings, files of every kind."""
     folder, slash, name = begun.rpartition("/")
     try:
         entries = sorted(Path(folder + slash or ".").expanduser().iterdir())
@@ -87,39 +81,37 @@ def _paths(begun: str, endings: tuple[str, ...]) -> Iterator[str]:
             yield folder + slash + path.name
 
 
-def _topics() -> Iterable[str]:
-    from evenhand import lexicon
+def listed(*places: str) -> Callable[[], Iterable[str]]:
+    """The names that these have, each given as "module:attribute" and imported when it is used.
 
-    return lexicon.topic_names()
+    An attribute is a collection of names, or a function that returns one.
+    """
+
+    def names() -> Iterator[str]:
+        for place in places:
+            module, _, attribute = place.partition(":")
+            found = getattr(import_module(f"evenhand.{module}"), attribute)
+            yield from found() if callable(found) else found
+
+    return names
 
 
-def _weats() -> Iterable[str]:
-    return (*map(str, range(1, 11)), "all")
+def metrics_of(*subjects: str) -> Value:
+    """The metrics of some subjects, with commas between them; of all subjects if none is named."""
+
+    def names() -> Iterable[str]:
+        from evenhand.instruments import all_declarations
+
+        every = all_declarations(subjects) if subjects else all_declarations()
+        return dict.fromkeys(about.name for about in every)
+
+    return Value(names, separator=",")
 
 
 def _wefats() -> Iterable[str]:
     from evenhand import lexicon
 
     return (*(query.name for query in lexicon.wefat_queries()), "all")
-
-
-def _models() -> Iterable[str]:
-    from evenhand.causal.model import EMBEDDED as CAUSAL
-    from evenhand.masked.model import EMBEDDED as MASKED
-
-    return (*MASKED, *CAUSAL)
-
-
-def _vectors() -> Iterable[str]:
-    from evenhand.vectors.store import EMBEDDED
-
-    return EMBEDDED
-
-
-def _networks() -> Iterable[str]:
-    from evenhand.fewshot.networks import NAMES
-
-    return NAMES
 
 
 def _phrase_sets() -> Iterable[str]:
@@ -134,44 +126,21 @@ def _kinds() -> Iterable[str]:
     return sorted({pair.kind for pair in pairs()})
 
 
-def _families() -> Iterable[str]:
-    from evenhand.posterior import MODELS
-
-    return (*MODELS, "all")
-
-
-def _parts() -> Iterable[str]:
-    from evenhand.audit.inputs import PARTS
-
-    return PARTS
-
-
-def _all_metrics() -> Iterable[str]:
-    from evenhand.instruments import all_declarations
-
-    return dict.fromkeys(about.name for about in all_declarations())
-
-
-def metrics_of(*subjects: str) -> Value:
-    """The metrics of some subjects, with commas between them."""
-
-    def names() -> Iterable[str]:
-        from evenhand.instruments import instruments
-
-        return dict.fromkeys(name for subject in subjects for name in instruments(subject))
-
-    return Value(names, separator=",")
-
-
-VECTORS = Value(_vectors, files=(".txt", ".vec", ".bin", ".npz", ".gz"))
-MODEL = Value(_models, files=(".gguf",))
-TOPICS = Value(_topics, files=(".toml",), separator=",")
-WEATS = Value(_weats, separator=",")
+VECTOR_NAMES, MODEL_NAMES = "vectors.store:EMBEDDED", "models.sources:EMBEDDED"
+VECTOR_FILES = (".txt", ".vec", ".bin", ".npz", ".gz")
+METRICS = metrics_of()
+METRIC = Value(METRICS.names)
+SOURCE = Value(listed(VECTOR_NAMES, MODEL_NAMES), files=(*VECTOR_FILES, ".gguf"))
+MEASURED = Value(
+    lambda: (*METRICS.names(), *SOURCE.names()), files=(*VECTOR_FILES, ".gguf", ".json")
+)
+VECTORS = Value(listed(VECTOR_NAMES), files=VECTOR_FILES)
+MODEL = Value(listed(MODEL_NAMES), files=(".gguf",))
+TOPICS = Value(listed("lexicon:topic_names"), files=(".toml",), separator=",")
+WEATS = Value(lambda: (*map(str, range(1, 11)), "all"), separator=",")
 WEFATS = Value(_wefats, separator=",")
-METRICS = Value(_all_metrics, separator=",")
-METRIC = Value(_all_metrics)
-FAMILIES = Value(_families, separator=",")
-PARTS = Value(_parts, separator=",")
+FAMILIES = Value(lambda: (*listed("posterior:MODELS")(), "all"), separator=",")
+PARTS = Value(listed("audit.inputs:PARTS"), separator=",")
 PHRASE_SETS = Value(_phrase_sets, files=(".toml",), separator=",")
 DEVICE = Value(lambda: ("auto", "cpu", "cuda", "cuda:0", "mps"), separator=",")
 ENCODING = Value(lambda: ("utf-8", "utf-8-lenient", "latin-1", "cp1252", "utf-16"))
@@ -180,16 +149,18 @@ TABLE = Value(files=(*TABLES, *COMPRESSED))
 TEXT_FILE = Value(files=(".txt", *TABLES, *COMPRESSED))
 RESULTS = Value(files=(".json", ".toml"))
 DECLARED = {
-    "network": Value(_networks),
+    "network": Value(listed("fewshot.networks:CHOICES")),
     "encoder": MODEL,
+    "model": MODEL,
     "data": DATA,
     "mitigation": Value(lambda: ("none", "augment", "neutralize", "calibrate"), separator="+"),
+    "sets": PHRASE_SETS,
     "kinds": Value(_kinds, separator=","),
     "resolver": Value(lambda: ("rules", "fastcoref", "coreferee:", "spacy:")),
     "entities": Value(lambda: ("rules", "spacy:")),
     "judge": Value(lambda: ("embedded", "spacy:")),
 }
-"""What completes options that settings and instruments declare, by their name."""
+"""Completion of options that settings and instruments declare, by their name."""
 
 
 # ---- the scripts
@@ -226,7 +197,7 @@ for shell_class in (Bash, Zsh, Fish):
 SHELLS = {cls.name: cls for cls in (Bash, Zsh, Fish)}
 
 
-@click.command(cls=Command, short_help="Completion of commands, options and values by the shell.")
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def completion(shell: str) -> None:
     """Print the script that lets a shell complete commands, options and their values.

@@ -15,8 +15,6 @@ from evenhand.cli.options import json_option
 from evenhand.cli.output import print_json, say, table
 from evenhand.files import show_size, user_cache, versions
 
-__all__ = ["doctor"]
-
 PACKAGES = ("scipy", "scikit-learn", "pandas", "torch", "transformers", "tokenizers", "altair")
 IMPORTED_AS = {"scikit-learn": "sklearn", "huggingface-hub": "huggingface_hub"}
 PURPOSES = {
@@ -33,9 +31,9 @@ PURPOSES = {
 }
 
 
-@click.command(cls=Command, short_help="What is installed, devices, caches and versions.")
+@click.command(cls=Command)
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor() -> None:
     """Show versions, extras, devices and caches: what to say when something does not work.
 
     \b
@@ -47,8 +45,7 @@ def doctor(as_json: bool) -> None:
         "devices": _devices(),
         "caches": _caches(),
     }
-    if as_json:
-        print_json(command="doctor", **report)
+    if print_json(command="doctor", **report):
         return
     table("Versions", ("", "version"), list(report["versions"].items()))
     rows = [

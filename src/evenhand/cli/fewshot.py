@@ -1,4 +1,4 @@
-"""`evenhand fewshot …`: train few-shot classifiers, measure their bias and what mitigations do."""
+"""`evenhand lab fewshot …`: few-shot classifiers, their bias, and what mitigations do."""
 
 from __future__ import annotations
 
@@ -12,28 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli import options as opt
 from evenhand.cli.commands import Group
-from evenhand.cli.options import (
-    cache_option,
-    configure,
-    declared_options,
-    device_option,
-    figures_option,
-    folder_option,
-    format_option,
-    given_options,
-    json_option,
-    prob_option,
-    reading_options,
-    restart_option,
-    results_options,
-    worker_count,
-    workers_option,
-)
 from evenhand.cli.output import (
-    estimate,
-    interval,
-    number,
     offer_page,
     p_text,
     print_comparisons,
@@ -45,27 +26,31 @@ from evenhand.cli.output import (
     table,
 )
 from evenhand.cli.progress import bar, step_bars
-from evenhand.errors import InputError, SmallDataError
-from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, VERSIONS
+from evenhand.errors import InputError, SmallDataError, parameter
+from evenhand.fewshot.metrics.accuracy import Accuracy
+from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, VERSIONS, Bias
+from evenhand.fewshot.networks import IN_CONTEXT
 from evenhand.fewshot.settings import (
     DataSettings,
     SharedSettings,
+    TrainingSettings,
     parse_shares,
     run_options,
     run_settings,
 )
-from evenhand.files import public_arguments, public_names, real_path
-from evenhand.instruments import Run, compare, correct_results, instruments
+from evenhand.files import public_arguments, real_path
+from evenhand.instruments import Run, charts_of, correct_results, options_of
+from evenhand.models.endpoint import EndpointSettings, is_address
+from evenhand.results import Measurement
+from evenhand.wording import interval, number
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.runs import FewShotRun
-    from evenhand.results import Comparison, Measurement
-
-BIAS, ACCURACY = list(instruments("classifier").values())[:2]  # what decides a verdict comes first
+    from evenhand.results import Comparison
 
 
-@click.group(cls=Group, short_help="Accuracy and gender bias of few-shot text classifiers.")
+@click.group(cls=Group)
 def fewshot() -> None:
     """How accurate and how biased are classifiers that learn a class from a few texts?
 
@@ -75,19 +60,19 @@ def fewshot() -> None:
 
     \b
     Examples:
-      evenhand fewshot run --data bios.csv --label job -o base
-      evenhand fewshot run --data bios.csv --label job --mitigation calibrate --mitigate all -o even
-      evenhand fewshot bias base even
+      evenhand lab fewshot run --data bios.csv --label job -o base
+      evenhand lab fewshot run --data bios.csv --label job --mitigation calibrate -o even
+      evenhand lab fewshot bias base even
     """
 
 
 @fewshot.command(short_help="Train a few-shot classifier and test it on new classes.")
-@folder_option(
+@opt.folder_option(
     "Folder for the page, the network, its answers, the tables, the figures and the results.",
     default="fewshot-run",
 )
-@declared_options(DataSettings, *run_options(), SharedSettings)
-@reading_options
+@opt.declared_options(DataSettings, *run_options(), SharedSettings, EndpointSettings)
+@opt.reading_options
 @click.option(
     "--splits-from",
     metavar="PATH",
@@ -95,16 +80,16 @@ def fewshot() -> None:
     help="Take the first --splits class splits of a splits.json, or of a folder with "
     "labels.01.train.txt …, instead of drawing them.",
 )
-@cache_option(
+@opt.cache_option(
     help="Cache for the features of frozen encoders; by default in the user's cache folder."
 )
-@device_option()
-@workers_option
-@restart_option
-@declared_options(BIAS)
-@format_option
-@prob_option()
-@json_option
+@opt.device_option()
+@opt.workers_option
+@opt.restart_option
+@opt.declared_options(Bias)
+@opt.format_option
+@opt.prob_option()
+@opt.json_option
 def run(
     folder: Path,
     splits_from: Path | None,
@@ -112,12 +97,9 @@ def run(
     device: str,
     workers: int | None,
     restart: bool,
-    margin: float,
-    permutations: int,
     formats: tuple[str, ...],
     prob: float,
-    as_json: bool,
-    **options: Any,
+    **options: object,
 ) -> None:
     """Train a few-shot classifier and test it on classes it has never seen.
 
@@ -130,26 +112,29 @@ def run(
 
     \b
     Examples:
-      evenhand fewshot run --shots 4 --out base
-      evenhand fewshot run --shots 4 --mitigation calibrate --mitigate all --out even
-      evenhand fewshot bias base even
-      evenhand fewshot run --data bios.csv --at-least 100 --network induction --seeds 3 --out bios
-      evenhand fewshot run --data asked.jsonl --text question --label topic --finetune --out asked
+      evenhand lab fewshot run --shots 4 --out base
+      evenhand lab fewshot run --shots 4 --mitigation calibrate --mitigate all --out even
+      evenhand lab fewshot bias base even
+      evenhand lab fewshot run --data bios.csv --at-least 100 --network induction --out bios
+      evenhand lab fewshot run --data asked.jsonl --text question --label topic -o asked
     """
+    from evenhand.fewshot.data import read_dataset
     from evenhand.fewshot.runs import run as train_and_test
     from evenhand.fewshot.splits import fit_to_data, load_splits, read_splits
     from evenhand.files import user_cache
 
-    given = given_options(options)
+    given = opt.given_options(options)
+    _check_given(str(options["network"]), str(options["model"]), given)
     free = not given.keys() & {"ways", "shots", "queries"}
     # checked before the data are read, which may change the numbers left to us
     settings = run_settings({**options, "shots": 4} if free else options)
-    common = configure(SharedSettings, options)
-    BIAS(margin=margin, permutations=permutations)  # wrong values are an error before any work
+    common = opt.configure(SharedSettings, options)
+    bias = opt.configure(Bias, options)  # wrong values are an error before any work
     splits = None
     if splits_from is not None:
         splits = read_splits(splits_from) if splits_from.is_dir() else load_splits(splits_from)
-    data, shares = configure(DataSettings, options).read(), parse_shares(common.shares)
+    data = read_dataset(opt.configure(DataSettings, options))
+    shares = parse_shares(common.shares)
     both_leanings = not common.any_leaning
     if free and splits is None:
         fit = fit_to_data(
@@ -167,34 +152,52 @@ def run(
         data, both_leanings = fit.dataset, fit.both_leanings
     with (
         _suggestion(data, shares),
-        step_bars({"training": "episodes", "encoding": "tokens"}) as progress,
+        step_bars(
+            {"training": "episodes", "encoding": "tokens", "prompting": "episodes"}
+        ) as progress,
     ):
         finished = train_and_test(
             data,
             settings,
             folder,
             encoder=common.encoder,
+            model=common.model,
+            endpoint=opt.configure(EndpointSettings, options),
             splits=splits,
             shares=shares,
             both_leanings=both_leanings,
             cache=cache or user_cache("embeddings"),
             device=device,
-            workers=worker_count(workers),
+            workers=opt.worker_count(workers),
             restart=restart,
             prob=prob,
-            margin=margin,
-            permutations=permutations,
+            bias=bias,
             about={"arguments": public_arguments(sys.argv[1:])},
             progress=progress,
-            finish=lambda done: _show_run(done, formats),
         )
-    if as_json:
-        print_json(command="fewshot run", **finished.to_dict(items=False))
+    _show_run(finished, formats)
+    if print_json(command="fewshot run", **finished.to_dict(items=False)):
         return
     _print_run(finished)
     say(f"written to {folder}: report.html, results.json, by_class.csv, figures/, split-…/")
     assert finished.results is not None  # noqa: S101
     say(finished.results.sentence)
+
+
+def _check_given(network: str, model: str, given: Mapping[str, Any]) -> None:
+    """Refuse options that the network, or the model, does not have."""
+    trained = {each.name for each in options_of(TrainingSettings)} - {"network", "seed"}
+    served = {each.name for each in options_of(EndpointSettings)}
+    if network != IN_CONTEXT:
+        refused, why = {"model", "label_by"} | served, f"the network {network} has no prompts"
+    elif is_address(model):
+        refused, why = trained | {"encoder", "pooling", "finetune"}, f"{network} is not trained"
+    else:
+        refused = trained | {"encoder", "pooling", "finetune"} | served
+        why = f"{network} is not trained, and its model has no address"
+    for name in given:
+        if name in refused:
+            raise InputError(f"{parameter(name)}: expected none, {why}")
 
 
 @contextmanager
@@ -220,19 +223,18 @@ def _suggestion(data: Dataset, shares: Sequence[float]) -> Iterator[None]:
     metavar="DIR…",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@declared_options(BIAS)
-@results_options(page=True)
-@figures_option(help="Draw accuracy, bias and changes of the runs into this folder.")
-@format_option
-@prob_option()
-@json_option
+@opt.declared_options(Bias)
+@opt.results_options(page=True)
+@opt.figures_option(help="Draw accuracy, bias and changes of the runs into this folder.")
+@opt.format_option
+@opt.prob_option()
+@opt.json_option
 def bias(
     folders: tuple[Path, ...],
     figures: Path | None,
     formats: tuple[str, ...],
     prob: float,
-    as_json: bool,
-    **options: Any,
+    **options: object,
 ) -> None:
     """The gender bias of finished runs; with several, what each changed against the first.
 
@@ -241,41 +243,41 @@ def bias(
     class that leans male, a woman's in one that leans female) than for the other; ε: the gap in
     accuracy between the two versions; skew: how much better men's versions do; stereotype: how
     much better pro-stereotypical ones do. 0 is no bias. Changes are paired: the runs must share
-    their data, classes, shape of tasks and --split-seed.
+    their data, classes, shape of tasks and --split-seed. With several changes, the intervals and
+    p-values of each measure hold together (Bonferroni).
 
     \b
     Examples:
-      evenhand fewshot bias base
-      evenhand fewshot bias base neutral augmented --figures compared -o compared.html
-      evenhand fewshot bias base --json
+      evenhand lab fewshot bias base
+      evenhand lab fewshot bias base neutral augmented --figures compared -o compared.html
+      evenhand lab fewshot bias base --json
     """
-    from evenhand.fewshot.runs import read_run
+    from evenhand.fewshot.runs import compare_runs, name_runs, read_run
 
     for folder in folders:
         if sum(real_path(other) == real_path(folder) for other in folders) > 1:
             raise InputError(f"{folder}: expected each folder once, got it twice")
     runs = [read_run(folder) for folder in folders]
-    both = (ACCURACY(), configure(BIAS, options))
+    both = (Accuracy(), opt.configure(Bias, options))
     measured = [
         [replace(each.measure(run, run=Run(prob=prob)), subject=name) for each in both]
-        for run, name in zip(bar(runs, "measuring"), _run_names(runs), strict=True)
+        for run, name in zip(bar(runs, "measuring"), name_runs(runs), strict=True)
     ]
     corrected = iter(correct_results([m for pair in measured for m in pair]))
     measured = [[next(corrected) for _ in pair] for pair in measured]
-    comparisons = [
-        [compare(before, after) for before, after in zip(measured[0], other, strict=True)]
-        for other in measured[1:]
-    ]
+    comparisons = compare_runs([(right, own) for right, own in measured])
     if figures is not None:
-        _draw_bias(measured, comparisons, figures, formats)
-    offer_page(lambda path: _write_page(runs, measured, path))
-    if as_json:
-        print_json(
-            command="fewshot bias",
-            runs={m.subject: str(folder) for folder, (m, _) in zip(folders, measured, strict=True)},
-            measurements=[m for pair in measured for m in pair],
-            comparisons=[c for pair in comparisons for c in pair],
+        charts = charts_of(
+            [m for pair in measured for m in pair], [c for pair in comparisons for c in pair]
         )
+        save_figures(charts, figures, formats)
+    offer_page(lambda path: _write_page(runs, measured, path))
+    if print_json(
+        command="fewshot bias",
+        runs={m.subject: str(folder) for folder, (m, _) in zip(folders, measured, strict=True)},
+        measurements=[m for pair in measured for m in pair],
+        comparisons=[c for pair in comparisons for c in pair],
+    ):
         return
     _print_bias([own for _, own in measured])
     for right, own in comparisons:
@@ -284,18 +286,14 @@ def bias(
             [*own.parts, right],
             label=lambda c: LABELS.get(c.query, c.metric),
         )
+    if len(comparisons) > 1:
+        say(
+            f"interval and p: of each measure, hold together for the {len(comparisons)} runs "
+            f"compared with {measured[0][0].subject} (Bonferroni)."
+        )
     if figures is not None:
         say(f"figures written to {figures}")
     print_finding((own for _, own in measured), (own for _, own in comparisons))
-
-
-def _run_names(runs: Sequence[FewShotRun]) -> list[str]:
-    """The runs' names, with their folders where several have the same name."""
-    names, folders = [run.name for run in runs], public_names(run.folder for run in runs)
-    return [
-        name if names.count(name) == 1 else f"{name} ({folders[str(run.folder)]})"
-        for name, run in zip(names, runs, strict=True)
-    ]
 
 
 def _show_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
@@ -303,41 +301,21 @@ def _show_run(finished: FewShotRun, formats: tuple[str, ...]) -> None:
     from evenhand.fewshot.runs import PAGE
     from evenhand.report.fewshot import run_charts, write_run
 
-    assert finished.results is not None  # noqa: S101
-    charts = run_charts(finished.results, finished.name, finished.curves)
-    save_figures(charts, finished.folder / "figures", formats)
+    save_figures(run_charts(finished), finished.folder / "figures", formats)
     write_run(finished, finished.folder / PAGE)
 
 
 def _write_page(
     runs: Sequence[FewShotRun], measured: Sequence[Sequence[Measurement]], path: str
 ) -> None:
-    from evenhand.fewshot.metrics.accuracy import accuracy
     from evenhand.fewshot.runs import RunResults
     from evenhand.report.fewshot import write_run
 
-    finished = []
-    for run, (right, own) in zip(runs, measured, strict=True):
-        baseline = accuracy(run.baseline, prob=right.prob)
-        above = compare(baseline, right)
-        results = RunResults(accuracy=right, baseline=baseline, above_baseline=above, bias=own)
-        finished.append(replace(run, results=results))
+    finished = [
+        replace(run, results=RunResults.of(run, right, own))
+        for run, (right, own) in zip(runs, measured, strict=True)
+    ]
     write_run(finished, path)
-
-
-def _draw_bias(
-    measured: Sequence[Sequence[Measurement]],
-    comparisons: Sequence[Sequence[Comparison]],
-    folder: Path,
-    formats: tuple[str, ...],
-) -> None:
-    from evenhand.report.fewshot import bias_charts
-
-    charts = bias_charts(
-        {own.subject: (right, own) for right, own in measured},
-        {own.after.subject: (right, own) for right, own in comparisons},
-    )
-    save_figures(charts, folder, formats)
 
 
 # ---- tables
@@ -354,22 +332,22 @@ def _print_run(finished: FewShotRun) -> None:
         f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes, "
         "equal texts counted once" + (f" (left out: {left})" if left else "")
     )
-    encoder = "fine-tuned" if settings.finetune else "frozen"
-    difference = results.above_baseline
+    learner = "fine-tuned encoder" if settings.finetune else "frozen encoder"
+    if settings.in_context:
+        about = finished.record["model"]
+        learner = f"{about['source']}, {settings.seeds} orders of the examples"
+        say(
+            f"{about['texts_cut']:,} of {data['texts']:,} texts are longer than "
+            f"{settings.limit} words and cut there"
+        )
     table(
-        f"{settings.ways} ways, {settings.shots} shots, {settings.queries} queries, {encoder} "
-        f"encoder: {right.details['episodes']} test episodes over {right.n} classes",
+        f"{settings.ways} ways, {settings.shots} shots, {settings.queries} queries, {learner}: "
+        f"{right.details['episodes']} test episodes over {right.n} classes",
         ("", "accuracy", "new classes", "episodes alone", "p", "F1"),
         [
-            *(_score_row(name, m) for name, m in _scores(finished).items()),
-            (
-                "difference",
-                number(difference.change.value),
-                interval(difference.change.low, difference.change.high),
-                _naive(difference),
-                p_text(difference.p_value),
-                estimate(difference.part("f1").change),
-            ),
+            _score_row(results.baseline.subject, results.baseline),
+            _score_row(finished.name, right),
+            _score_row("difference", results.above_baseline),
         ],
     )
     say(
@@ -381,12 +359,12 @@ def _print_run(finished: FewShotRun) -> None:
     print_measurements(
         "Accuracy by class: new texts of it, new opponents",
         right.select("class"),
-        label=lambda part: part.query,
+        label="query",
         columns={
-            "leans": lambda part: part.details["leaning"],
+            "leans": "leaning",
             "odds ratio": lambda part: _odds_text(data["classes"][part.query]),
-            "F1": lambda part: estimate(f1.part(part.query, by="class").estimate),
-            "confused with": lambda part: part.details["confused_with"],
+            "F1": lambda part: f1.part(part.query, by="class").estimate,
+            "confused with": "confused_with",
         },
         hide=["ideal", "legend"],
     )
@@ -395,9 +373,14 @@ def _print_run(finished: FewShotRun) -> None:
         "Accuracy by gender, classes with equal weight",
         right.select("gender"),
         label=lambda part: genders[part.query],
-        columns={"F1": lambda part: estimate(f1.part(part.query, by="gender").estimate)},
+        columns={"F1": lambda part: f1.part(part.query, by="gender").estimate},
         hide=["ideal", "legend"],
     )
+    for part in right.select("outcome"):
+        say(
+            f"answers that name no label, counted as wrong: {number(part.value)} "
+            f"{interval(part.low, part.high)}"
+        )
     if results.bias is not None:
         _print_bias([results.bias])
     else:
@@ -409,20 +392,18 @@ def _print_run(finished: FewShotRun) -> None:
         print_measurements(
             "SD that each source gives the accuracy of one run",
             right.select("component"),
-            label=lambda part: part.query,
+            label="query",
             hide=["ideal"],
         )
 
 
-def _scores(finished: FewShotRun) -> dict[str, Measurement]:
-    results = finished.results
-    assert results is not None  # noqa: S101
-    return {results.baseline.subject: results.baseline, finished.name: results.accuracy}
-
-
-def _score_row(name: str, m: Measurement) -> tuple[str, ...]:
-    f1 = estimate(m.part("f1", by="score").estimate)
-    return name, number(m.value), interval(m.low, m.high), _naive(m), p_text(None), f1
+def _score_row(name: str, result: Measurement | Comparison) -> tuple[object, ...]:
+    """Accuracy of a classifier, or the difference of two, with both intervals, and F1."""
+    if isinstance(result, Measurement):
+        score, p, f1 = result.estimate, None, result.part("f1", by="score").estimate
+    else:
+        score, p, f1 = result.change, result.p_value, result.part("f1").change
+    return name, score.value, (score.low, score.high), _naive(result), p_text(p), f1
 
 
 def _naive(result: Measurement | Comparison) -> str:
@@ -450,7 +431,7 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             ],
             label=lambda part: LABELS[part.query],
             columns={
-                "chance gives": lambda part: number(part.details["null_high"]),
+                "chance gives": "null_high",
                 "p of chance": lambda part: p_text(
                     part.details["null_p"], part.details.get("permutations")
                 ),
@@ -464,10 +445,8 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
                 own.select("version"),
                 label=lambda part: VERSIONS[part.query],
                 columns={
-                    f"leaning {side}": lambda part, side=side: estimate(  # type: ignore[misc]
-                        part.part(side, by="leaning").estimate
-                    )
-                    for side in ("male", "female")
+                    "leaning male": lambda part: part.part("male", by="leaning").estimate,
+                    "leaning female": lambda part: part.part("female", by="leaning").estimate,
                 },
                 hide=["ideal", "legend"],
             )

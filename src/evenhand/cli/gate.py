@@ -8,22 +8,19 @@ import click
 
 from evenhand.cli import completion
 from evenhand.cli.commands import Command
-from evenhand.cli.options import check_writable, json_option, seed_option
-from evenhand.cli.output import number, print_json, say, table
-from evenhand.files import replace_file
+from evenhand.cli.options import file_option, json_option, seed_option
+from evenhand.cli.output import print_json, print_notes, print_rows, say, table
+from evenhand.cli.outputs import OutputFile
+from evenhand.files import replace_file, signed
 
 if TYPE_CHECKING:
-    from evenhand.gate import Plan
-
-__all__ = ["gate"]
+    from evenhand.gate import GatePlan
 
 FAILS = 3
 """The exit code of a gate that fails: not met or, where its policy says so, inconclusive."""
 
 
-@click.command(
-    cls=Command, short_help="Check results against a policy, by intervals; exit 3 if not met."
-)
+@click.command(cls=Command)
 @click.argument(
     "sources", metavar="POLICY RESULTS…", nargs=-1, required=True, type=completion.RESULTS
 )
@@ -33,18 +30,14 @@ FAILS = 3
     metavar="RESULTS",
     help="Earlier results, for rules on the change or the worsening; repeatable.",
 )
-@click.option(
+@file_option(
     "--junit",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    callback=check_writable,
+    type=OutputFile(dir_okay=False),
     help="Write JUnit XML, as CI systems read it.",
 )
-@click.option(
+@file_option(
     "--markdown",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    callback=check_writable,
+    type=OutputFile(dir_okay=False),
     help="Write a summary for a pull request.",
 )
 @click.option(
@@ -79,7 +72,6 @@ def gate(
     planned: bool,
     worsenings: tuple[float, ...],
     seed: int,
-    as_json: bool,
 ) -> int:
     """Check results against a policy: exit 0 if it is met, 3 if it fails.
 
@@ -120,9 +112,7 @@ def gate(
         from evenhand.gate.planning import STEPS
 
         found = plan(policy, results, earlier, worsenings=worsenings, seed=seed)
-        if as_json:
-            print_json(command="gate --plan", plan=found.to_dict())
-        else:
+        if not print_json(command="gate --plan", plan=found.to_dict()):
             sizes = [f"+{size:g}" for size in worsenings]
             _print_plan(found, sizes or [f"+{step:g} se" for step in STEPS])
         return 0
@@ -130,10 +120,8 @@ def gate(
     for path, text in ((junit, checked.to_junit), (markdown, checked.to_markdown)):
         if path is not None:
             with replace_file(path) as file:
-                file.write(text().encode())
-    if as_json:
-        print_json(command="gate", gate=checked.to_dict())
-    else:
+                file.write(signed(text()))
+    if not print_json(command="gate", gate=checked.to_dict()):
         from evenhand.gate.checking import COLUMNS, cells
 
         table(checked.title or "Gate", COLUMNS, map(cells, checked.rows))
@@ -144,28 +132,27 @@ def gate(
     return FAILS if checked.failed else 0
 
 
-def _print_plan(found: Plan, sizes: list[str]) -> None:
-    table(
+def _print_plan(found: GatePlan, sizes: list[str]) -> None:
+    curve = {
+        size: lambda row, i=i: f"{100 * row.curve[i].fails:.0f}%" for i, size in enumerate(sizes)
+    }
+    print_rows(
         "Operating curve: a model that has not changed, and how often worse ones fail",
-        (
-            *("rule", "n", "error", "met", "inconclusive", "not met", "by value"),
-            *(*sizes, "detected", "margin"),
-        ),
-        (
-            (
-                " ".join(filter(None, (row.rule, row.query if row.query not in row.rule else ""))),
-                f"{row.n:,}",
-                number(row.standard_error),
-                f"{100 * row.unchanged.met:.1f}%",
-                f"{100 * row.unchanged.inconclusive:.1f}%",
-                f"{100 * row.unchanged.not_met:.1f}%",
-                f"{100 * row.false_alarms_by_value:.1f}%",
-                *(f"{100 * point.fails:.0f}%" for point in row.curve),
-                number(row.detected),
-                number(row.margin),
-            )
-            for row in found.rows
-        ),
+        found.rows,
+        {
+            "rule": lambda row: " ".join(
+                filter(None, (row.rule, row.query if row.query not in row.rule else ""))
+            ),
+            "n": "n",
+            "error": "standard_error",
+            "met": lambda row: f"{100 * row.unchanged.met:.1f}%",
+            "inconclusive": lambda row: f"{100 * row.unchanged.inconclusive:.1f}%",
+            "not met": lambda row: f"{100 * row.unchanged.not_met:.1f}%",
+            "by value": lambda row: f"{100 * row.false_alarms_by_value:.1f}%",
+            **curve,
+            "detected": "detected",
+            "margin": "margin",
+        },
     )
     say(
         "error (se): the standard error of what is limited (of a ratio, on the logarithm). "
@@ -175,8 +162,7 @@ def _print_plan(found: Plan, sizes: list[str]) -> None:
         "80%. margin: how much a limit has to allow so that a model that has not changed meets it "
         "with a probability of 80%."
     )
-    for note in dict.fromkeys(row.note for row in found.rows if row.note):
-        say(f"note: {note}")
+    print_notes(row.note for row in found.rows if row.note)
     for rule, reason in found.unplanned:
         say(f"not planned: {rule}: {reason}")
     say(

@@ -1,49 +1,41 @@
-"""`evenhand grid`: run a grid of experiments, show how far it is, and report its results."""
+"""`evenhand lab grid`: run a grid of experiments, show its progress, and report its results."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from evenhand.cli import options as opt
 from evenhand.cli.commands import Group
-from evenhand.cli.options import (
-    device_option,
-    figures_option,
-    folder_option,
-    json_option,
-    parse_pairs,
-    prob_option,
-    restart_option,
-    workers_option,
-)
 from evenhand.cli.output import (
-    number,
+    Column,
+    cell_text,
+    cells_of,
     p_text,
     print_json,
+    print_rows,
     save_figures,
     say,
     shortened,
     table,
 )
-from evenhand.cli.progress import StepProgress, step_bars
+from evenhand.cli.progress import StepProgress, is_set, step_bars
 from evenhand.errors import InputError, PartialFailure
 from evenhand.judging import holds
+from evenhand.wording import interval, number
 
 if TYPE_CHECKING:
     from evenhand.grid import Grid, Status
     from evenhand.grid.summary import Summary
 
-__all__ = ["grid"]
 
-
-@click.group(cls=Group, short_help="Grids of experiments: run, status, report.")
+@click.group(cls=Group)
 def grid() -> None:
     """What changes with the network, the data, the mitigation? Run all combinations.
 
@@ -55,9 +47,9 @@ def grid() -> None:
 
     \b
     Examples:
-      evenhand grid run grid.yaml -o out --workers 4
-      evenhand grid status out
-      evenhand grid report out
+      evenhand lab grid run grid.yaml -o out --workers 4
+      evenhand lab grid status out
+      evenhand lab grid report out
     """
 
 
@@ -68,27 +60,20 @@ def grid() -> None:
 @click.argument(
     "file", metavar="G.yaml", type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@folder_option("Folder of the grid: results, caches, logs. Grids may share it.", required=True)
+@opt.folder_option("Folder of the grid: results, caches, logs. Grids may share it.", required=True)
 @click.option(
     "--on",
     type=click.Choice(["local", "slurm", "ray"]),
     default="local",
-    show_default=True,
     help="Where the workers are: processes of this machine, jobs of Slurm, actors of Ray.",
 )
-@workers_option
-@device_option(
+@opt.workers_option
+@opt.device_option(
     "devices",
     metavar="DEVICE,…",
     help="auto, cpu, cuda …; several, such as cuda:0,cuda:1, are assigned in turn.",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Threads of each worker.",
-)
+@click.option("--threads", type=click.IntRange(1), default=1, help="Threads of each worker.")
 @click.option(
     "--option",
     "options",
@@ -100,24 +85,21 @@ def grid() -> None:
     "--max-cells",
     type=click.IntRange(1),
     default=100_000,
-    show_default=True,
     help="Refuse grids of more combinations.",
 )
-@restart_option
+@opt.restart_option
 @click.option("--dry-run", is_flag=True, help="Show what would be computed, and compute nothing.")
-@json_option
+@opt.json_option
 def run_command(
     file: Path,
     folder: Path,
-    on: str,
-    workers: int | None,
     devices: str,
-    threads: int,
-    options: tuple[str, ...],
     max_cells: int,
     restart: bool,
     dry_run: bool,
-    as_json: bool,
+    on: str,
+    options: tuple[str, ...],
+    **workers: Any,
 ) -> None:
     """Compute all cells of the grid in G.yaml that have no result in DIR yet.
 
@@ -142,35 +124,43 @@ def run_command(
 
     \b
     Examples:
-      evenhand grid run grid.yaml --out out --dry-run
-      evenhand grid run grid.yaml --out out --workers 4
-      evenhand grid run grid.yaml --out out --device cuda:0,cuda:1 --workers 2
-      evenhand grid run grid.yaml --out out --on slurm --workers 20 --option partition=gpu
-      evenhand grid run grid.yaml --out out --on ray --option address=auto
+      evenhand lab grid run grid.yaml --out out --dry-run
+      evenhand lab grid run grid.yaml --out out --workers 4
+      evenhand lab grid run grid.yaml --out out --device cuda:0,cuda:1 --workers 2
+      evenhand lab grid run grid.yaml --out out --on slurm --workers 20 --option partition=gpu
+      evenhand lab grid run grid.yaml --out out --on ray --option address=auto
     """
     from evenhand.grid import read_grid
+    from evenhand.grid import run as run_grid
 
     engine_options = parse_options(on, options)
-    names = tuple(name for part in devices.split(",") if (name := part.strip()))
+    names = opt.split_names([devices])
     if not names:
         raise InputError(f"--device: expected a device or several, got '{devices}'")
+    began, failure = time.monotonic(), None
     with step_bars() as progress:
         grid = read_grid(file, max_cells=max_cells, progress=_step(progress, "reading"))
-        if not dry_run:
-            launch = _Launch(grid, folder, as_json)
-            launch.run(
-                progress,
+        if dry_run:
+            _print_plan(grid, folder, restart)
+            return
+        pace = _Pace(progress)
+        try:
+            run_grid(
+                grid,
+                folder,
+                progress=pace,
+                notify=lambda text: say(text, err=True),
                 on=on,
-                workers=workers,
                 devices=names,
-                threads=threads,
                 options=engine_options,
                 restart=restart,
+                **workers,
             )
-    if dry_run:
-        _print_plan(grid, folder, restart, as_json)
-    else:
-        launch.finish()
+        except PartialFailure as error:
+            failure = error
+    _print_launch(grid, folder, pace.present or 0, time.monotonic() - began)
+    if failure is not None:
+        raise failure
 
 
 def parse_options(engine: str, given: Sequence[str]) -> dict[str, str]:
@@ -179,70 +169,35 @@ def parse_options(engine: str, given: Sequence[str]) -> dict[str, str]:
     >>> parse_options("slurm", ("partition=gpu", "memory-gb=16"))
     {'partition': 'gpu', 'memory_gb': '16'}
     """
-    options = {name.replace("-", "_"): value for name, value in parse_pairs(given).items()}
+    options = {name.replace("-", "_"): value for name, value in opt.parse_pairs(given).items()}
     if options and engine == "local":
         raise InputError(f"--option: local processes have none, got '{', '.join(given)}'")
     return options
 
 
-@dataclass
-class _Launch:
-    """A launch and what is printed at its end."""
+def _print_launch(grid: Grid, folder: Path, present: int, seconds: float) -> None:
+    """Print what a launch computed, and what failed."""
+    from evenhand.grid.store import Store, status_of_cells
 
-    grid: Grid
-    folder: Path
-    as_json: bool
-    began: float = field(default_factory=time.monotonic)
-    present: int = 0
-    failure: PartialFailure | None = None
-
-    def run(self, progress: StepProgress | None, **options: Any) -> None:
-        from evenhand.grid import run
-
-        pace = _Pace(progress)
-        try:
-            run(
-                self.grid,
-                self.folder,
-                progress=pace,
-                notify=lambda text: say(text, err=True),
-                **options,
-            )
-        except PartialFailure as error:
-            self.failure = error
-        self.present = pace.present or 0
-
-    def finish(self) -> None:
-        from evenhand.grid.store import Store, status_of_cells
-
-        status = status_of_cells(Store(self.folder), self.grid.task_name, self.grid.cells)
-        seconds = time.monotonic() - self.began
-        computed = max(0, status.done - self.present)
-        waiting = status.waiting + len(status.running)
-        if self.as_json:
-            print_json(
-                command="grid run",
-                folder=str(self.folder),
-                task=status.task,
-                cells=status.cells,
-                computed=computed,
-                present=self.present,
-                waiting=waiting,
-                failed=[failed.to_dict() for failed in status.failed],
-                seconds=seconds,
-            )
-        else:
-            counts = (status.cells, computed, self.present, _count_failed(status), waiting)
-            table(
-                f"{self.folder}: {status.task}",
-                ("cells", "computed", "already present", "failed", "waiting", "time"),
-                [(*map(str, counts), format_seconds(seconds))],
-            )
-            _print_failures(status)
-            if status.done:
-                say(f"next: evenhand grid report {self.folder}")
-        if self.failure is not None:
-            raise self.failure
+    status = status_of_cells(Store(folder), grid.task_name, grid.cells)
+    counts = {
+        "cells": status.cells,
+        "computed": max(0, status.done - present),
+        "present": present,
+        "waiting": status.waiting + len(status.running),
+    }
+    if is_set("json"):
+        failed = [failed.to_dict() for failed in status.failed]
+        about = {"folder": str(folder), "task": status.task}
+        print_json(command="grid run", **about, **counts, failed=failed, seconds=seconds)
+        return
+    row = {**counts, "failed": _count_failed(status), "time": format_seconds(seconds)}
+    shown = ("cells", "computed", "present", "failed", "waiting", "time")
+    names = ("already present" if name == "present" else name for name in shown)
+    table(f"{folder}: {status.task}", list(names), [[str(row[name]) for name in shown]])
+    _print_failures(status)
+    if status.done:
+        say(f"next: evenhand lab grid report {folder}")
 
 
 class _Pace:
@@ -269,7 +224,7 @@ def _step(progress: StepProgress | None, name: str) -> Callable[[int, int], None
     return None if progress is None else lambda done, total: progress(name, done, total, "")
 
 
-def _print_plan(grid: Grid, folder: Path, restart: bool, as_json: bool) -> None:
+def _print_plan(grid: Grid, folder: Path, restart: bool) -> None:
     from evenhand.grid import Store
     from evenhand.grid.spec import format_value
 
@@ -282,17 +237,16 @@ def _print_plan(grid: Grid, folder: Path, restart: bool, as_json: bool) -> None:
             values = axes.setdefault(name, [])
             if value not in values:
                 values.append(value)
-    if as_json:
-        print_json(
-            command="grid run",
-            dry_run=True,
-            folder=str(folder),
-            task=grid.task_name,
-            axes=axes,
-            cells=len(grid.cells),
-            present=present,
-            missing=missing,
-        )
+    if print_json(
+        command="grid run",
+        dry_run=True,
+        folder=str(folder),
+        task=grid.task_name,
+        axes=axes,
+        cells=len(grid.cells),
+        present=present,
+        missing=missing,
+    ):
         return
     rows = [
         (name, str(len(values)), shortened([format_value(value) for value in values], 8))
@@ -309,11 +263,9 @@ SHOWN_CELLS = 20
 
 
 @grid.command("status", short_help="Cells done, running, failed and waiting; time left.")
-@click.argument(
-    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
-@json_option
-def status_command(folder: Path, as_json: bool) -> None:
+@opt.folder_argument
+@opt.json_option
+def status_command(folder: Path) -> None:
     """Show how far the grid in DIR is: cells done, running, failed and waiting, and the time left.
 
     It can be run at any time, from any machine that sees the folder, and changes nothing. The
@@ -321,15 +273,14 @@ def status_command(folder: Path, as_json: bool) -> None:
 
     \b
     Examples:
-      evenhand grid status out
-      watch evenhand grid status out
-      evenhand grid status out --json
+      evenhand lab grid status out
+      watch evenhand lab grid status out
+      evenhand lab grid status out --json
     """
     from evenhand.grid import status
 
     state = status(folder)
-    if as_json:
-        print_json(command="grid status", folder=str(folder), **state.to_dict())
+    if print_json(command="grid status", folder=str(folder), **state.to_dict()):
         return
     counts = (state.cells, state.done, len(state.running), _count_failed(state), state.waiting)
     table(
@@ -338,23 +289,22 @@ def status_command(folder: Path, as_json: bool) -> None:
         [(*map(str, counts), format_seconds(state.time_left))],
     )
     if state.running:
-        rows = [
-            (
-                running.cell,
-                running.host,
-                str(running.pid or "unknown"),
-                format_seconds(running.seconds),
-            )
-            for running in state.running[:SHOWN_CELLS]
-        ]
         more = len(state.running) > SHOWN_CELLS
-        title = f"Running, {SHOWN_CELLS} of {len(state.running)}" if more else "Running"
-        table(title, ("cell", "host", "process", "for"), rows)
+        print_rows(
+            f"Running, {SHOWN_CELLS} of {len(state.running)}" if more else "Running",
+            state.running[:SHOWN_CELLS],
+            {
+                "cell": "cell",
+                "host": "host",
+                "process": lambda running: str(running.pid or "unknown"),
+                "for": lambda running: format_seconds(running.seconds),
+            },
+        )
     elif state.waiting:
         work = ""
         if state.work_left is not None:
             work = f": {format_seconds(state.work_left)} for one worker"
-        say(f"no worker is running{work}; `evenhand grid run` with the same file resumes")
+        say(f"no worker is running{work}; `evenhand lab grid run` with the same file resumes")
     _print_failures(state)
 
 
@@ -384,8 +334,6 @@ def _print_failures(status: Status) -> None:
 
 # ---- grid report
 
-NETWORK_COLUMNS = 5
-"""Networks side by side in a table of the terminal."""
 FIGURE_COLUMNS = 7
 """Figures of a cell side by side; more are written below each other."""
 
@@ -394,7 +342,7 @@ FIGURE_COLUMNS = 7
 def _headings() -> dict[str, str]:
     """The figures of a few-shot grid and their headings; the first two are the main ones."""
     from evenhand.fewshot.metrics.bias import LABELS
-    from evenhand.grid.summary import FIGURES
+    from evenhand.fewshot.tables import FIGURES
 
     return {name: LABELS.get(name, name).partition(":")[0] for name in FIGURES}
 
@@ -403,13 +351,11 @@ Row = Mapping[str, Any]
 
 
 @grid.command("report", short_help="Tables and heat maps of a grid, with intervals.")
-@click.argument(
-    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
-@figures_option(help="Folder of the figures; by default DIR/report/figures.")
-@prob_option()
-@json_option
-def report_command(folder: Path, figures: Path | None, prob: float, as_json: bool) -> None:
+@opt.folder_argument
+@opt.figures_option(help="Folder of the figures; by default DIR/report/figures.")
+@opt.prob_option()
+@opt.json_option
+def report_command(folder: Path, figures: Path | None, prob: float) -> None:
     """Report the results of the grid in DIR as tables and heat maps; a page is in DIR/report.
 
     Of a few-shot grid: accuracy and bias of every network and task with intervals for new
@@ -422,12 +368,13 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
 
     \b
     Examples:
-      evenhand grid report out
-      evenhand grid report out --json
-      evenhand grid report out --figures figures
+      evenhand lab grid report out
+      evenhand lab grid report out --json
+      evenhand lab grid report out --figures figures
     """
     from evenhand.files import document, public, replace_file, save_csv, save_json, to_json
     from evenhand.grid.summary import summarize
+    from evenhand.report.cards import render_markdown
     from evenhand.report.grid import grid_charts, write_grid
 
     with step_bars() as progress:
@@ -437,18 +384,19 @@ def report_command(folder: Path, figures: Path | None, prob: float, as_json: boo
     content = public(document(command="grid report", folder=str(folder), **summary.to_dict()))
     for name, rows in summary.tables.items():
         save_csv(target / f"{name}.csv", rows)
+    counts = summary.collected.counts()
+    done = f"{counts['done']} of {counts['cells']} cells have a result."
+    lines = [*_missing_lines(summary), *summary.notes]
     with replace_file(target / "report.md") as file:
-        file.write(_to_markdown(summary).encode())
+        text = render_markdown("grid.md.jinja", done=done, tables=_tables(summary), lines=lines)
+        file.write(text.encode())
     save_json(target / "report.json", content)
     figure_folder = figures or target / "figures"
     charts = grid_charts(content) if _is_fewshot(summary) else None
     if charts:
         save_figures(charts, figure_folder, ("svg", "html"))
-    counts = summary.collected.counts()
-    done = f"{counts['done']} of {counts['cells']} cells have a result."
-    lines = [done, *_missing_lines(summary), *summary.notes]
-    write_grid(target / "report.html", lines, _all_tables(summary), charts)
-    if as_json:
+    write_grid(target / "report.html", [done, *lines], _tables(summary), charts)
+    if is_set("json"):
         click.echo(to_json(content))
         return
     _print_summary(summary)
@@ -467,8 +415,9 @@ def _print_summary(summary: Summary) -> None:
     """Print the tables that fit a terminal; all of them are in the files."""
     counts = summary.collected.counts()
     say(f"{counts['done']} of {counts['cells']} cells have a result")
-    for entry in _short_tables(summary):
-        table(entry.title, entry.headers, entry.rows)
+    for entry in _tables(summary, short=True):
+        if entry.rows:
+            table(entry.title, entry.headers, entry.rows)
     if _is_fewshot(summary):
         several = any(row["runs"] > 1 for row in summary.content["results"])
         trained = " and trainings" if several else "; one training each"
@@ -492,25 +441,7 @@ def _missing_lines(summary: Summary) -> Iterator[str]:
         yield f"{len(cells)} cells without a result ({reason}): " + "; ".join(cells)
 
 
-def _to_markdown(summary: Summary) -> str:
-    """Write all tables as Markdown."""
-    from evenhand.report.cards import bullets, escape, paragraphs
-    from evenhand.report.cards import table as markdown_table
-
-    counts = summary.collected.counts()
-    parts = [
-        "# Results of the grid",
-        f"{counts['done']} of {counts['cells']} cells have a result.",
-    ]
-    for entry in _all_tables(summary):
-        if entry.rows:
-            parts += [f"## {escape(entry.title)}", markdown_table(entry.headers, entry.rows)]
-    lines = [*_missing_lines(summary), *summary.notes]
-    parts += ["## Missing", bullets(map(escape, lines))] if lines else []
-    return paragraphs(parts)
-
-
-class Table(NamedTuple):
+class GridTable(NamedTuple):
     """A table of text."""
 
     title: str
@@ -518,75 +449,59 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def _short_tables(summary: Summary) -> Iterator[Table]:
+def _tables(summary: Summary, *, short: bool = False) -> Iterator[GridTable]:
+    """Yield all tables; with `short` those of the main figures and of the first mitigation."""
     content = summary.content
     if not _is_fewshot(summary):
         results = summary.collected.results
         axes = list(dict.fromkeys(name for cell, _ in results for name in cell.axes))
-        for name, figures in summary.tables.items():
-            yield figures_table(name, figures, axes)
+        for name, rows in summary.tables.items():
+            yield figures_table(name, rows, axes)
         return
-    for setting, rows in _by_setting(content["results"]):
-        mitigation = rows[0]["mitigation"]
-        chosen = [row for row in rows if row["mitigation"] == mitigation]
-        for figure in list(_headings())[:2]:
-            title = f"{_headings()[figure]}, mitigation {mitigation}{setting}"
-            wide = _tasks_table(chosen, figure, title)
-            for start in range(2, len(wide.headers), NETWORK_COLUMNS):
-                part = slice(start, start + NETWORK_COLUMNS)
-                yield Table(
-                    wide.title,
-                    (*wide.headers[:2], *wide.headers[part]),
-                    [(*row[:2], *row[part]) for row in wide.rows],
-                )
-    if content["best"]:
-        yield _best_table(content["best"])
-    for figure in list(_headings())[:2]:
-        if any(figure in row for row in content["networks"]):
-            yield _networks_table(content["networks"], figure)
-    if content["mitigations"]:
-        yield _mitigations_table(content["mitigations"], overall=True)
-
-
-def _all_tables(summary: Summary) -> Iterator[Table]:
-    content = summary.content
-    if not _is_fewshot(summary):
-        yield from _short_tables(summary)
-        return
-    yield from _tables_by_mitigation(content["results"], "{figure}, mitigation {mitigation}")
-    if content["best"]:
-        yield _best_table(content["best"])
-    for figure in _headings():
-        yield _networks_table(content["networks"], figure)
+    figures = list(_headings())[: 2 if short else None]
     yield from _tables_by_mitigation(
-        content["effects"], "change of {figure} by {mitigation}", alpha=1 - content["prob"]
+        content["results"], "{figure}, mitigation {mitigation}", figures, first=short
     )
+    if content["best"]:
+        yield _best_table(content["best"])
+    for figure in figures:
+        yield _networks_table(content["networks"], figure)
+    if not short:
+        yield from _tables_by_mitigation(
+            content["effects"],
+            "change of {figure} by {mitigation}",
+            figures,
+            alpha=1 - content["prob"],
+        )
     yield _mitigations_table(content["mitigations"], overall=True)
-    yield _mitigations_table(content["mitigations"], overall=False)
+    if not short:
+        yield _mitigations_table(content["mitigations"], overall=False)
 
 
 def _tables_by_mitigation(
-    rows: Sequence[Row], title: str, alpha: float | None = None
-) -> Iterator[Table]:
-    """Yield one table for each setting, mitigation and figure."""
-    for setting, members in _by_setting(rows):
-        for mitigation in dict.fromkeys(row["mitigation"] for row in members):
+    rows: Sequence[Row],
+    title: str,
+    figures: Sequence[str],
+    *,
+    first: bool = False,
+    alpha: float | None = None,
+) -> Iterator[GridTable]:
+    """Yield one table for each setting, mitigation (or only the first) and figure."""
+    from evenhand.report.grid import by_setting
+
+    for setting, members in by_setting(rows).items():
+        mitigations = list(dict.fromkeys(row["mitigation"] for row in members))
+        for mitigation in mitigations[: 1 if first else None]:
             chosen = [row for row in members if row["mitigation"] == mitigation]
-            for figure, heading in _headings().items():
-                text = title.format(figure=heading, mitigation=mitigation) + setting
+            for figure in figures:
+                text = title.format(figure=_headings()[figure], mitigation=mitigation)
+                text += f" ({setting})" if setting else ""
                 yield _tasks_table(chosen, figure, text, alpha)
 
 
-def _by_setting(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the rows by the other axes of the grid, with their text for a title."""
-    settings: dict[str, list[Row]] = {}
-    for row in rows:
-        text = ", ".join(f"{name} {value}" for name, value in row["others"].items())
-        settings.setdefault(f" ({text})" if text else "", []).append(row)
-    yield from settings.items()
-
-
-def _tasks_table(rows: Iterable[Row], figure: str, title: str, alpha: float | None = None) -> Table:
+def _tasks_table(
+    rows: Iterable[Row], figure: str, title: str, alpha: float | None = None
+) -> GridTable:
     """Tabulate tasks as rows and networks as columns, as El Zein (2021) does.
 
     With `alpha` the rows are changes: a star marks those whose Holm-corrected p is below it.
@@ -603,114 +518,106 @@ def _tasks_table(rows: Iterable[Row], figure: str, title: str, alpha: float | No
         )
         for ways, shots in tasks
     ]
-    return Table(title, ("C", "K", *networks), lines)
+    return GridTable(title, ("C", "K", *networks), lines)
 
 
-def _best_table(rows: Sequence[Row]) -> Table:
+def _figure(name: str) -> Column[Row]:
+    """A figure of a row with its interval."""
+    return lambda row: _format_value(row[name])
+
+
+def _best_table(rows: Sequence[Row]) -> GridTable:
     main = next(iter(_headings()))
-    headers = ("mitigation", "C", "K", "best", main, "second", "ahead by", "p (Holm)")
-    lines = [
-        (
-            *map(str, row["others"].values()),
-            row["mitigation"],
-            str(row["ways"]),
-            str(row["shots"]),
-            row["best"],
-            _format_value(row[main]),
-            row["second"],
-            _format_value(row["ahead"]),
-            p_text(row["p_holm"]),
-            "yes" if row["clear"] else "no",
-        )
-        for row in rows
-    ]
-    return Table("The best network of each task", (*_other_axes(rows), *headers, "clearly"), lines)
+    columns: dict[str, Column[Row]] = {
+        "mitigation": "mitigation",
+        "C": lambda row: str(row["ways"]),
+        "K": lambda row: str(row["shots"]),
+        "best": "best",
+        main: _figure(main),
+        "second": "second",
+        "ahead by": _figure("ahead"),
+        "p (Holm)": lambda row: p_text(row["p_holm"]),
+        "clearly": "clear",
+    }
+    return _describe("The best network of each task", rows, columns)
 
 
-def _networks_table(rows: Sequence[Row], figure: str) -> Table:
-    lines = [
-        (
-            *map(str, row["others"].values()),
-            row["mitigation"],
-            row["network"],
-            str(row["tasks"]),
-            _format_value(row[figure]),
-            _format_value(row[figure]["difference"]),
-            p_text(row[figure]["difference"]["p_holm"]),
-        )
+def _networks_table(rows: Sequence[Row], figure: str) -> GridTable:
+    columns: dict[str, Column[Row]] = {
+        "mitigation": "mitigation",
+        "network": "network",
+        "tasks": lambda row: str(row["tasks"]),
+        _headings()[figure]: _figure(figure),
+        "difference from the mean": lambda row: _format_value(row[figure]["difference"]),
+        "p (Holm)": lambda row: p_text(row[figure]["difference"]["p_holm"]),
+    }
+    title = f"Networks, mean over their tasks: {_headings()[figure]}"
+    return _describe(title, [row for row in rows if figure in row], columns, _other_axes(rows))
+
+
+def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> GridTable:
+    """Tabulate the mean effect of mitigations over all settings, or over those of a network."""
+    changes = [
+        {**row, **row[figure], "figure": heading}
         for row in rows
+        if (row["network"] == "all") == overall
+        for figure, heading in _headings().items()
         if figure in row
     ]
-    headers = ("mitigation", "network", "tasks", _headings()[figure], "difference from the mean")
-    return Table(
-        f"Networks, mean over their tasks: {_headings()[figure]}",
-        (*_other_axes(rows), *headers, "p (Holm)"),
-        lines,
-    )
-
-
-def _mitigations_table(rows: Sequence[Row], *, overall: bool) -> Table:
-    """Tabulate the mean effect of mitigations over all settings, or over those of a network."""
-    lines = []
-    for row in rows:
-        if (row["network"] == "all") != overall:
-            continue
-        for figure, heading in _headings().items():
-            if figure in row:
-                change = row[figure]
-                lines.append(
-                    (
-                        *map(str, row["others"].values()),
-                        row["mitigation"],
-                        row["network"],
-                        str(row["settings"]),
-                        heading,
-                        number(change["before"]),
-                        number(change["after"]),
-                        number(change["change"]),
-                        _format_interval(change),
-                        p_text(change["p_holm"]),
-                        change.get("effect", ""),
-                    )
-                )
+    columns: dict[str, Column[Row]] = {
+        **{name: name for name in ("mitigation", "network")},
+        "settings": lambda row: str(row["settings"]),
+        **{name: name for name in ("figure", "before", "after", "change")},
+        "interval": _format_interval,
+        "p (Holm)": lambda row: p_text(row["p_holm"]),
+        "effect": lambda row: row.get("effect", ""),
+    }
     over = "all settings" if overall else "the tasks of each network"
-    headers = ("mitigation", "network", "settings", "figure", "before", "after", "change")
-    return Table(
-        f"What mitigations change, mean over {over}",
-        (*_other_axes(rows), *headers, "interval", "p (Holm)", "effect"),
-        lines,
-    )
+    title = f"What mitigations change, mean over {over}"
+    return _describe(title, changes, columns, _other_axes(rows))
 
 
-def figures_table(title: str, rows: Sequence[Row], axes: Sequence[str]) -> Table:
-    """Tabulate plain figures with their intervals; many figures stand below each other."""
+def _describe(
+    title: str,
+    rows: Sequence[Row],
+    columns: Mapping[str, Column[Row]],
+    axes: Sequence[str] | None = None,
+) -> GridTable:
+    """A table of the other axes of the rows and of these columns."""
+    axes = _other_axes(rows) if axes is None else axes
+    lines = [[*map(str, row["others"].values()), *cells_of(row, columns)] for row in rows]
+    return GridTable(title, (*axes, *columns), lines)
+
+
+def figures_table(title: str, rows: Sequence[Row], axes: Sequence[str]) -> GridTable:
+    """Tabulate figures with their intervals; many figures are rows, few are columns."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     first = [name for name in names if name in axes]
     ends = ("_low", "_high", "_p")
     figures = [name for name in names if name not in axes and not name.endswith(ends)]
     if len(figures) <= FIGURE_COLUMNS:
         shown = [*first, *figures]
-        return Table(title, shown, [[_format_plain(row, name) for name in shown] for row in rows])
+        return GridTable(
+            title, shown, [[_format_plain(row, name) for name in shown] for row in rows]
+        )
     lines = [
         [*(_format_plain(row, name) for name in first), figure, _format_plain(row, figure)]
         for row in rows
         for figure in figures
         if figure in row
     ]
-    return Table(title, [*first, "figure", "value"], lines)
+    return GridTable(title, [*first, "figure", "value"], lines)
 
 
 def _format_plain(row: Row, name: str) -> str:
     value = row.get(name)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is not None and f"{name}_low" in row:
-        interval = f"{number(value)} [{number(row[f'{name}_low'])}, {number(row[f'{name}_high'])}]"
-        p = row.get(f"{name}_p")
-        return interval if p is None else f"{interval}, p {p_text(p)}"
-    if isinstance(value, float):
-        return number(value)
-    return "–" if value is None else str(value)
+    if value is None or f"{name}_low" not in row:
+        if isinstance(value, float):
+            return number(value)
+        return str(value) if type(value) is int else cell_text(value)
+    shown = f"{number(value)} {interval(row[f'{name}_low'], row[f'{name}_high'])}"
+    p = row.get(f"{name}_p")
+    return shown if p is None else f"{shown}, p {p_text(p)}"
 
 
 def _format_cell(figure: Row | None, alpha: float | None) -> str:
@@ -730,7 +637,7 @@ def _format_interval(figure: Row) -> str:
     """Format the interval; it is unbounded where there are too few classes."""
     if figure["low"] == -math.inf and figure["high"] == math.inf:
         return "(too few classes for an interval)"
-    return f"[{number(figure['low'])}, {number(figure['high'])}]"
+    return interval(figure["low"], figure["high"])
 
 
 def _other_axes(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -5,30 +5,33 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from evenhand.cli import completion
 from evenhand.cli.output import recording, say
-from evenhand.cli.progress import progress_bar
-from evenhand.errors import InputError
-from evenhand.files import check_folder, public_names, reading, real_path
-from evenhand.instruments import Option, Run, options_of
+from evenhand.cli.outputs import OutputFile, OutputFolder
+from evenhand.cli.progress import flag, is_set, progress_bar
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.files import check_folder, reading, real_path
+from evenhand.instruments import Instrument, Option, Run, options_of
 
 if TYPE_CHECKING:
     from evenhand.cache import Cache
-    from evenhand.masked.model import Model
+    from evenhand.models.masked import MaskedModel
+    from evenhand.models.sources import DType
     from evenhand.text.corpus import Form
     from evenhand.vectors.store import Vectors
 
-F = TypeVar("F", bound=Callable[..., Any])
+A = TypeVar("A")
+B = TypeVar("B")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -42,26 +45,24 @@ def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-def shared(*flags: str, **usual: Any) -> Callable[..., Callable[[F], F]]:
+def shared(*flags: str, **usual: object) -> Callable[..., Callable[[F], F]]:
     """An option of several commands; a command gives what differs, such as its help."""
     return lambda *name, **own: click.option(*flags, *name, **{**usual, **own})
 
 
 # ---- what several commands have
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+json_option = click.option("--json", **flag("One JSON document on stdout."))
 seed_option = shared(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     default=0,
-    show_default=True,
     help="Seed of all random draws.",
 )
 prob_option = shared(
     "--prob",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="Probability of the intervals.",
 )
 restart_option = click.option(
@@ -74,7 +75,7 @@ workers_option = click.option(
     "for short input one]",
 )
 figures_option = shared(
-    "--figures", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path)
+    "--figures", metavar="FOLDER", type=OutputFolder(file_okay=False, path_type=Path)
 )
 vectors_option = shared("--vectors", multiple=True, metavar="SRC", type=completion.VECTORS)
 predictions_option = click.option(
@@ -105,25 +106,26 @@ def run_options(command: F) -> F:
     """--seed and --prob, which the command takes as `run`."""
 
     @wraps(command)
-    def call(*, seed: int, prob: float, **others: Any) -> Any:
+    def call(*, seed: int, prob: float, **others: object) -> object:
         return command(run=Run(seed=seed, prob=prob), **others)
 
     decorated: F = combine(seed_option(), prob_option())(call)  # type: ignore[assignment]
     return decorated
 
 
-def split_names(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    values: tuple[str, ...],
-) -> tuple[str, ...]:
+def callback(convert: Callable[[A], B]) -> Callable[[click.Context, click.Parameter, A], B]:
+    """A function of a value as a callback of click."""
+    return lambda _context, _parameter, value: convert(value)
+
+
+def split_names(values: Iterable[str]) -> tuple[str, ...]:
     """The names of a repeatable option, whose values may have commas between them."""
     return tuple(name for value in values for part in value.split(",") if (name := part.strip()))
 
 
 def names_option(flag: str, *name: str, **about: Any) -> Callable[[F], F]:
     """An option that can be repeated, and has commas between the names of one value."""
-    usual = {"multiple": True, "metavar": "NAME[,NAME…]", "callback": split_names}
+    usual = {"multiple": True, "metavar": "NAME[,NAME…]", "callback": callback(split_names)}
     return click.option(flag, *name, **{**usual, **about})
 
 
@@ -139,14 +141,45 @@ def metric_option(*subjects: str) -> Callable[[F], F]:
 
 def topic_option(*default: str) -> Callable[[F], F]:
     """--topic as `topics`: built-in topics or files."""
-    about: dict[str, Any] = {"default": default, "show_default": True}
+    about: dict[str, Any] = {"default": default} if default else {}
     return names_option(
         "--topic",
         "topics",
         type=completion.TOPICS,
         help="Built-in topics or .toml files of yours; repeatable.",
-        **(about if default else {}),
+        **about,
     )
+
+
+question_options = combine(
+    topic_option(),
+    names_option(
+        "--weat",
+        "weats",
+        metavar="N[,N…]",
+        type=completion.WEATS,
+        help="Built-in WEATs, 1 to 10, or all; repeatable.",
+    ),
+    click.option(
+        "--query",
+        "queries",
+        multiple=True,
+        type=click.Path(),
+        help='A JSON file {"name", "targets": {name: [words]}, "attributes": {name: [words]}}; '
+        "repeatable.",
+    ),
+)
+"""--topic, --weat and --query as `topics`, `weats` and `queries`."""
+
+material_option = shared(metavar="FILE", type=click.Path(allow_dash=True))
+"""A file that a command measures on beside its input, under the name that the command gives."""
+
+data_option = click.option(
+    "--data",
+    metavar="FILE|-",
+    type=completion.TEXT_FILE,
+    help="The material of the metric instead of the built-in one; - is the standard input.",
+)
 
 
 def single(values: Sequence[str], flag: str) -> str:
@@ -166,7 +199,7 @@ def worker_count(workers: int | None, sources: Sequence[str] = ()) -> int:
 
 
 SHORT = 50_000_000
-"""Bytes of text that one process rewrites before others would have started and paid off."""
+"""Bytes of text below which one process is faster than starting others."""
 
 
 def _size_of(source: str) -> int:
@@ -174,11 +207,7 @@ def _size_of(source: str) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _formats(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    value: str,
-) -> tuple[str, ...]:
+def _formats(value: str) -> tuple[str, ...]:
     from evenhand.charts import FORMATS
 
     formats = tuple(dict.fromkeys(name.strip().lower() for name in value.split(",")))
@@ -192,8 +221,7 @@ format_option = click.option(
     "--figure-format",
     "formats",
     default="svg",
-    show_default=True,
-    callback=_formats,
+    callback=callback(_formats),
     metavar="FORMAT,…",
     help="Formats of the figures: svg, pdf, html.",
 )
@@ -223,8 +251,8 @@ size_option = click.option(
     metavar="SIZE",
     expose_value=False,
     callback=_read_with,
-    help="Limit of an input file, decompressed, where it is held in memory; a record may have a "
-    "quarter of it.  [default: 1GB]",
+    help="Limit of an input file, decompressed, where it is held in memory; a line or a record may "
+    "have a 128th of it.  [default: 1GB]",
 )
 encoding_option = click.option(
     "--encoding",
@@ -243,6 +271,7 @@ reading_options = combine(encoding_option, size_option)
 
 
 RESULTS = (".csv", ".json")
+ROWS = (".csv", ".jsonl", ".parquet")
 
 
 def results_options(*, items: bool = True, page: bool = False) -> Callable[[F], F]:
@@ -254,17 +283,15 @@ def results_options(*, items: bool = True, page: bool = False) -> Callable[[F], 
 
     def decorate(command: F) -> F:
         @wraps(command)
-        def call(*, out: str | None, **others: Any) -> Any:
+        def call(*, out: str | None, **others: Any) -> object:
             path = others.pop("items", None) if items else None
-            for written in filter(None, (out, path)):
-                _refuse_input(written, others.values())
             with recording() as record:
                 code = command(**others)
             if out is not None:
                 record.save(out)
             if path is not None:
                 record.save_items(path)
-            if not others.get("as_json"):
+            if not is_set("json"):
                 for written in filter(None, (out, path)):
                     say(f"written: {written}")
                 if record.finding:
@@ -281,72 +308,41 @@ def results_options(*, items: bool = True, page: bool = False) -> Callable[[F], 
             )
         ]
         if items:
-            options.append(items_option("Save the items behind the results, one row each: .csv."))
+            options.append(
+                items_option("Save the items behind the results: .csv, .jsonl or .parquet.", ROWS)
+            )
         decorated: F = combine(*options)(call)  # type: ignore[assignment]
         return decorated
 
     return decorate
 
 
-def _refuse_input(path: str, parameters: Iterable[Any]) -> None:
-    """Refuse to write a file that the command reads."""
-    for value in parameters:
-        for name in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(name, str | os.PathLike) and Path(path).exists():
-                given = Path(name)
-                if given.is_file() and given.samefile(path):
-                    raise InputError(f"{path}: is an input: expected another file to write")
-
-
 def items_option(text: str, endings: Sequence[str] = (".csv",)) -> Callable[[F], F]:
     """--items FILE, refused before any work if its folder does not exist."""
-    return click.option(
-        "--items",
-        metavar="FILE",
-        type=click.Path(),
-        callback=_checked(endings),
-        help=text,
-    )
-
-
-def _checked(endings: Sequence[str]) -> Callable[..., str | None]:
-    """A check that the file can be written and that its ending is one of these."""
-
-    def check(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-        if value is not None and endings and Path(value).suffix.lower() not in endings:
-            raise click.BadParameter(
-                f"expected a file that ends in {' or '.join(endings)}, got {value}"
-            )
-        return check_writable(ctx, parameter, value)
-
-    return check
+    return file_option("--items", endings=endings, help=text)
 
 
 def output_option(
-    text: str, *, name: str = "output", endings: Sequence[str] = ()
+    text: str, *, name: str = "output", endings: Sequence[str] = (), required: bool = False
 ) -> Callable[[F], F]:
     """-o FILE, refused before any work if its folder does not exist."""
-    return click.option(
-        "-o",
-        "--out",
-        name,
-        metavar="FILE",
-        type=click.Path(),
-        callback=_checked(endings),
-        help=text,
-    )
+    return file_option("-o", "--out", name, endings=endings, help=text, required=required)
 
 
-def check_writable(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    value: str | None,
-) -> str | None:
-    """The file to write, refused before any work if its folder does not exist."""
-    real_path(value or ".")
-    if not Path(value or ".").parent.is_dir():
-        raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
-    return value
+def file_option(*flags: str, endings: Sequence[str] = (), **about: Any) -> Callable[[F], F]:
+    """A file to write, refused before any work if its folder does not exist."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and endings and Path(value).suffix.lower() not in endings:
+            expected = " or ".join(endings)
+            raise click.BadParameter(f"expected a file that ends in {expected}, got {value}")
+        real_path(value or ".")
+        if not Path(value or ".").parent.is_dir():
+            raise click.BadParameter(f"expected a file in a folder that exists, got {value}")
+        return value
+
+    usual = {"metavar": "FILE", "type": OutputFile(), "callback": callback(check)}
+    return click.option(*flags, **{**usual, **about})
 
 
 def folder_option(
@@ -354,38 +350,27 @@ def folder_option(
 ) -> Callable[[F], F]:
     """-o FOLDER as `folder`; if nothing has to be written, one that cannot be made is refused."""
     always = required or default is not None
-    usual = {} if default is None else {"default": default, "show_default": True}
+
+    def check(path: Path | None) -> Path | None:
+        real_path(path or ".")
+        if path and always:
+            return check_folder(path)
+        if path and (not path.parent.is_dir() or (path.exists() and not path.is_dir())):
+            raise click.BadParameter(f"expected a folder that exists or can be created, got {path}")
+        return path
+
+    usual: dict[str, Any] = {} if default is None else {"default": default}
     return click.option(
         "-o",
         "--out",
         "folder",
         metavar="FOLDER",
-        type=click.Path(path_type=Path),
+        type=OutputFolder(path_type=Path),
         required=required,
-        callback=_checked_folder if always else _folder,
+        callback=callback(check),
         help=text,
-        **usual,  # type: ignore[arg-type]
+        **usual,
     )
-
-
-def _checked_folder(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    path: Path,
-) -> Path:
-    real_path(path)
-    return check_folder(path)
-
-
-def _folder(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    path: Path | None,
-) -> Path | None:
-    real_path(path or ".")
-    if path and (not path.parent.is_dir() or (path.exists() and not path.is_dir())):
-        raise click.BadParameter(f"expected a folder that exists or can be created, got {path}")
-    return path
 
 
 # ---- word vectors and models
@@ -394,13 +379,39 @@ source_argument = combine(
     click.argument("source", metavar="SRC", type=completion.VECTORS), size_option
 )
 """A file of vectors, which has no encoding."""
+folder_argument = click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
 case_option = click.option(
     "--case",
     type=click.Choice(["fallback", "exact"]),
     default="fallback",
-    show_default=True,
     help="fallback: look up a word as it is, then in lower case, Capitalised, UPPER.",
 )
+
+
+def kind_of_source(source: str, others: Iterable[str] = ()) -> str:
+    """The kind of what a name or a path means: vectors, masked, causal or encoder.
+
+    An error also suggests `others`, such as the names of metrics.
+    """
+    from evenhand.models.loading import kind_of
+    from evenhand.models.sources import EMBEDDED
+    from evenhand.vectors.store import EMBEDDED as VECTORS
+
+    model = source in EMBEDDED or source.startswith("hf:") or source.lower().endswith(".gguf")
+    if model or Path(source).is_dir():
+        return kind_of(source)
+    if source in VECTORS:
+        return "vectors"
+    if not Path(source).exists():
+        raise UnknownNameError("source", source, [*VECTORS, *EMBEDDED, *others])
+    if source.lower().endswith(TABLES):
+        raise InputError(
+            f"{source}: expected word vectors or a model, got a table; `evenhand odds` measures "
+            "texts, `evenhand classifier` predictions, `evenhand scores` scores"
+        )
+    return "vectors"
 
 
 def load_vectors(source: str, case: str) -> Vectors:
@@ -414,25 +425,23 @@ def load_vectors(source: str, case: str) -> Vectors:
 model_option = shared(
     "--model",
     default="mini",
-    show_default=True,
     metavar="SRC",
     type=completion.MODEL,
     help="The model: mini, the path of a folder, or hf:NAME.",
 )
-models_option = model_option(
-    "models",
-    multiple=True,
-    default=("mini",),
-    help="The model: mini, the path of a folder, or hf:NAME. Repeat it to compare several on the "
-    "same input.",
-)
 device_option = shared(
     "--device",
     default="auto",
-    show_default=True,
     metavar="DEVICE",
     type=completion.DEVICE,
     help="Where models run: auto, cpu, cuda, cuda:1 …",
+)
+dtype_option = click.option(
+    "--dtype",
+    type=click.Choice(["float32", "bfloat16", "float16"]),
+    default="float32",
+    help="Data type of the computation; on a GPU float16 is fast and near float32, "
+    "bfloat16 less near.",
 )
 cache_option = shared("--cache", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path))
 
@@ -442,34 +451,27 @@ class ModelLoader:
     """Loads models as the options of `model_options` say."""
 
     device: str
-    dtype: Any
+    dtype: DType
     int8: bool
     folder: Path | None
 
-    def __call__(self, source: str) -> Model:
-        from evenhand.masked.model import load
+    def check_device(self) -> None:
+        """Check that a device that was named is there, before anything is read."""
+        from evenhand.models.sources import choose_device
+
+        if self.device != "auto":
+            choose_device(self.device)
+
+    def __call__(self, source: str) -> MaskedModel:
+        from evenhand.models.masked import load
 
         return load(source, device=self.device, dtype=self.dtype, int8=self.int8)
 
     def any(self, source: str) -> Any:
         """A language model of any kind."""
-        from evenhand.language.models import kind_of, load
+        from evenhand.models.loading import load
 
-        if kind_of(source) == "model":
-            return self(source)
-        if self.int8:
-            raise InputError("--int8: only masked language models have it")
-        return load(source, device=self.device, dtype=self.dtype)
-
-    def each(self, sources: Iterable[str]) -> list[Model]:
-        """The models; those of one name are distinguished by how they were given."""
-        distinct = list(dict.fromkeys(sources))
-        loaded = [self(source) for source in distinct]
-        counts, names = Counter(model.name for model in loaded), public_names(distinct)
-        return [
-            replace(model, name=names[source]) if counts[model.name] > 1 else model
-            for model, source in zip(loaded, distinct, strict=True)
-        ]
+        return load(source, device=self.device, dtype=self.dtype, int8=self.int8)
 
     @cached_property
     def cache(self) -> Cache | None:
@@ -482,19 +484,14 @@ def model_options(command: F) -> F:
     """--device, --dtype, --int8 and --cache, which the command takes as `load`."""
 
     @wraps(command)
-    def call(*, device: str, dtype: str, int8: bool, cache: Path | None, **others: Any) -> Any:
+    def call(
+        *, device: str, dtype: DType, int8: bool, cache: Path | None, **others: object
+    ) -> object:
         return command(load=ModelLoader(device, dtype, int8, cache), **others)
 
     options = combine(
         device_option(),
-        click.option(
-            "--dtype",
-            type=click.Choice(["float32", "bfloat16", "float16"]),
-            default="float32",
-            show_default=True,
-            help="Data type of the computation; on a GPU float16 is fast and near float32, "
-            "bfloat16 less near.",
-        ),
+        dtype_option,
         click.option(
             "--int8", is_flag=True, help="8-bit weights on the CPU: faster, and no longer exact."
         ),
@@ -510,8 +507,6 @@ def model_options(command: F) -> F:
 
 # ---- documents
 
-COMPRESSED = (".gz", ".bz2", ".zst")
-ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
 format_options = combine(
     click.option(
         "--text",
@@ -533,7 +528,7 @@ format_options = combine(
 
 def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form:
     """How documents are cut out of the sources."""
-    from evenhand.text.corpus.formats import Csv, Jsonl, Lines
+    from evenhand.text.corpus.formats import FORMATS, ending_of, make_form
 
     if form is None and field is None and _is_table(sources[0]):
         from evenhand.text.tables import text_column
@@ -541,19 +536,17 @@ def form_of(sources: Sequence[str], field: str | None, form: str | None) -> Form
         lines = "--input-format lines takes every line as it is"
         field = text_column(sources[0], f"Name it with --text; {lines}")
         click.echo(f"{sources[0]}: the text is in '{field}' (--text names another)", err=True)
-    if form is None and field is not None:
-        form = _form_by_ending(sources[0])
-    if form in (None, "lines"):
-        if field is not None:
-            raise click.UsageError("--text goes with JSONL and CSV, not with lines")
-        return Lines()
-    if field is None:
+    if form is None and field is not None and (form := FORMATS.get(ending_of(sources[0]))) is None:
+        raise click.UsageError(
+            f"{sources[0]}: --text needs a file ending in {', '.join(FORMATS)}, or --input-format"
+        )
+    if form == "lines" and field is not None:
+        raise click.UsageError("--text goes with JSONL and CSV, not with lines")
+    if form not in (None, "lines") and field is None:
         raise click.UsageError(
             f"--input-format {form} needs --text: which field holds the document?"
         )
-    if form == "jsonl":
-        return Jsonl(field)
-    return Csv(field, delimiter="\t" if form == "tsv" else ",")
+    return make_form(form, field)
 
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -561,79 +554,73 @@ TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 
 def _is_table(source: str) -> bool:
     """Whether a file is a table by its ending; its lines are then not documents."""
-    name = source.lower()
-    for ending in COMPRESSED:
-        name = name.removesuffix(ending)
-    return PurePath(name).suffix in TABLES and Path(source).is_file()
+    from evenhand.text.corpus.formats import ending_of
 
-
-def _form_by_ending(source: str) -> str:
-    name = source.lower()
-    for ending in COMPRESSED:
-        name = name.removesuffix(ending)
-    ending = PurePath(name).suffix
-    if ending not in ENDINGS:
-        raise click.UsageError(
-            f"{source}: --text needs a file ending in {', '.join(ENDINGS)}, or --input-format"
-        )
-    return ENDINGS[ending]
+    return ending_of(source) in TABLES and Path(source).is_file()
 
 
 # ---- what instruments and settings declare
 
 
 def declared_options(
-    *classes: Any, only: Iterable[str] | None = None, **changes: Mapping[str, Any]
+    *classes: type | Option, only: Iterable[str] | None = None, **changes: Mapping[str, Any]
 ) -> Callable[[F], F]:
     """The options of these instruments and settings; one that several share appears once.
 
     `changes` are arguments of click, by option, where a command differs from the declaration.
     """
-    options: dict[str, Option] = {}
-    owners: dict[str, list[str]] = {}
-    defaults: dict[str, dict[Any, str]] = {}
+    owners: dict[str, list[tuple[str, Option]]] = {}
     for cls in classes:
+        metric = cls.declaration.name if _is_instrument(cls) else ""
         for option in (cls,) if isinstance(cls, Option) else options_of(cls):
             if option.public and (only is None or option.name in only):
-                options.setdefault(option.name, option)
-                if hasattr(cls, "declaration"):
-                    owners.setdefault(option.name, []).append(cls.declaration.name)
-                    defaults.setdefault(option.name, {}).setdefault(
-                        option.default, cls.declaration.name
-                    )
-    several = len({name for names in owners.values() for name in names}) > 1
+                owners.setdefault(option.name, []).append((metric, option))
+    several = len({metric for listed in owners.values() for metric, _ in listed if metric}) > 1
     return combine(
         *(
-            _click_option(_of_metrics(option, owners.get(name, ())) if several else option, own)
-            for name, option in options.items()
-            for own in [{**_defaults(defaults.get(name, {})), **changes.get(name, {})}]
+            _click_option(
+                _of_metrics(listed) if several else listed[0][1],
+                {**_defaults(listed), **changes.get(name, {})},
+            )
+            for name, listed in owners.items()
         )
     )
 
 
-def _defaults(metrics: Mapping[Any, str]) -> dict[str, Any]:
+def _is_instrument(cls: type | Option) -> TypeGuard[type[Instrument]]:
+    return isinstance(cls, type) and issubclass(cls, Instrument)
+
+
+def _defaults(owners: Sequence[tuple[str, Option]]) -> dict[str, str]:
     """How help shows the defaults of an option of several metrics, where they differ."""
-    (first, _), *others = metrics.items() or [(None, "")]
-    if not others:
+    metrics: dict[object, str] = {}
+    for metric, option in owners:
+        if metric:
+            metrics.setdefault(option.default, metric)
+    if len(metrics) < 2:
         return {}
+    (first, _), *others = metrics.items()
     return {"show_default": "; ".join([f"{first}", *(f"{name}: {x}" for x, name in others)])}
 
 
 MOST_OWNERS = 3
-"""Metrics that the help of an option of theirs names."""
+"""The most metrics that the help of a shared option names."""
 
 
-def _of_metrics(option: Option, metrics: Sequence[str]) -> Option:
+def _of_metrics(owners: Sequence[tuple[str, Option]]) -> Option:
     """The option, its help beginning with the few metrics that have it."""
-    names = ", ".join(dict.fromkeys(metrics))
-    if not 0 < len(set(metrics)) <= MOST_OWNERS or option.help.startswith(f"{names}: "):
+    option = owners[0][1]
+    metrics = list(dict.fromkeys(metric for metric, _ in owners if metric))
+    names = ", ".join(metrics)
+    if not 0 < len(metrics) <= MOST_OWNERS or option.help.startswith(f"{names}: "):
         return option
     return replace(option, help=f"{names}: {option.help}")
 
 
-def configure(cls: Any, parameters: Mapping[str, Any], **fixed: Any) -> Any:
+def configure(cls: type[A], parameters: Mapping[str, object], **fixed: object) -> A:
     """The instrument or settings with the options taken from the parameters of a command."""
-    names = {option.name for option in options_of(cls)}
+    kind: type = cls
+    names = {option.name for option in options_of(kind)}
     return cls(**{name: parameters[name] for name in names & parameters.keys()}, **fixed)
 
 
@@ -679,12 +666,16 @@ def _click_option(option: Option, changes: Mapping[str, Any]) -> Callable[[F], F
     }
     bounds = (option.minimum, option.maximum, option.above, option.below)
     if option.type is bool:
-        about |= {"is_flag": True, "show_default": "/" in (option.flag or "")}
+        about["is_flag"] = True
     elif option.type is dict:
-        about |= {"default": (), "multiple": True, "callback": _numbers, "metavar": "NAME=VALUE"}
+        about |= {
+            "default": (),
+            "multiple": True,
+            "callback": callback(parse_numbers),
+            "metavar": "NAME=VALUE",
+        }
     else:
         about["type"] = completion.DECLARED.get(option.name, option.type)
-        about["show_default"] = option.default not in (None, ())
         if option.choices:
             about["type"] = click.Choice([str(choice) for choice in option.choices])
         elif any(bound is not None for bound in bounds):
@@ -692,7 +683,7 @@ def _click_option(option: Option, changes: Mapping[str, Any]) -> Callable[[F], F
     return click.option(*flags_of(option), option.name, **{**about, **changes})
 
 
-def _range(option: Option) -> Any:
+def _range(option: Option) -> click.IntRange | click.FloatRange:
     low = option.minimum if option.above is None else option.above
     high = option.maximum if option.below is None else option.below
     ends = {"min_open": option.above is not None, "max_open": option.below is not None}
@@ -748,11 +739,3 @@ def parse_numbers(given: Iterable[str]) -> dict[str, int | float]:
             raise InputError(f"--option: expected NAME=NUMBER, got '{name}={value}'")
         numbers[name] = int(value) if value.lstrip("+-").isdecimal() else parsed
     return numbers
-
-
-def _numbers(
-    ctx: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    values: tuple[str, ...],
-) -> dict[str, int | float]:
-    return parse_numbers(values)

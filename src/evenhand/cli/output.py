@@ -13,16 +13,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from evenhand.cli.progress import is_set
 from evenhand.cli.tables import NARROW, lay_out, wrap
 from evenhand.errors import InputError
 from evenhand.files import document, plain, public, save_csv, save_json, to_json
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
 from evenhand.summary import summarize
-from evenhand.wording import encodable, supported, visible
+from evenhand.wording import encodable, interval, number, p_value, visible
 
 if TYPE_CHECKING:
     from evenhand.charts import ChartSet
@@ -30,26 +31,9 @@ if TYPE_CHECKING:
 ARROWS = {"higher": "↑", "lower": "↓", "away": "↕"}
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for reading: so many decimals, an en dash where there is none."""
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{round(value, digits) + 0.0:.{digits}f}"  # never -0.000
-
-
-def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval for reading."""
-    return f"[{number(low, digits)}, {number(high, digits)}]"
-
-
 def p_text(p: float | None, draws: float | None = None) -> str:
-    """A p-value: three decimals, in powers of ten where small; fewer where few draws support it."""
-    if p is None or math.isnan(p):
-        return "–"
-    p, decimals, bound = supported(p, draws)
-    return "< " * bound + (f"{p:.{min(3, decimals)}f}" if p >= 0.001 else f"{p:.0e}")
+    """A p-value as reports show it; an en dash where there is none."""
+    return p_value(p, draws).replace("\u00a0", " ")
 
 
 # ---- what is printed is recorded, so that it can be saved
@@ -57,7 +41,7 @@ def p_text(p: float | None, draws: float | None = None) -> str:
 
 @dataclass
 class Record:
-    """What a command printed: the rows of its tables and the results behind them."""
+    """The record of a command: the rows of its tables and their results."""
 
     tables: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
@@ -94,10 +78,10 @@ class Record:
         save_csv(path, [{k: v for k, v in row.items() if k not in empty} for row in rows])
 
     def save_items(self, path: str) -> None:
-        """Write the items of all results, one row each, as CSV."""
+        """Write the items of all results, one row each, by the ending of the file."""
         import pandas as pd
 
-        from evenhand.files import replace_file
+        from evenhand.files import replace_file, spreadsheet_cell
 
         frames = []
         for m in self.measurements:
@@ -110,8 +94,14 @@ class Record:
                 frames.append(frame)
         if not frames:
             raise InputError("--items: what was measured has no items")
+        rows = pd.concat(frames)
         with replace_file(path) as file:
-            pd.concat(frames).to_csv(file, index=False)
+            if path.lower().endswith(".parquet"):
+                rows.to_parquet(file, index=False)
+            elif path.lower().endswith(".jsonl"):
+                rows.to_json(file, orient="records", lines=True, force_ascii=False)
+            else:
+                rows.map(spreadsheet_cell).to_csv(file, index=False)
 
 
 _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
@@ -143,11 +133,14 @@ LOCATIONS = ("folder", "out", "output", "report")
 """Keys that say where something was written: as the user gave it."""
 
 
-def print_json(with_items: bool = False, /, **content: Any) -> None:
-    """Print one JSON document on stdout; results go without their items, which `--items` writes.
+def print_json(with_items: bool = False, /, **content: Any) -> bool:
+    """With --json, print one JSON document on stdout; whether it was printed.
 
-    Where it has measurements or comparisons, `sentence` says what was found, if it is not given.
+    Results go without their items, which `--items` writes. Where there are measurements or
+    comparisons, `sentence` says what was found, if it is not given.
     """
+    if not is_set("json"):
+        return False
     measured, compared = ([*content.get(key, ())] for key in ("measurements", "comparisons"))
     measured = [m for m in measured if isinstance(m, Measurement)]
     compared = [c for c in compared if isinstance(c, Comparison)]
@@ -165,6 +158,7 @@ def print_json(with_items: bool = False, /, **content: Any) -> None:
             record.tables = [table for table in record.tables if table[1]]
     text = to_json(document(**public(named) | plain(where)))
     click.echo(_escaped(text) if encodable(text, sys.stdout.encoding) != text else text)
+    return True
 
 
 def _escaped(text: str) -> str:
@@ -178,7 +172,7 @@ def _escaped(text: str) -> str:
     )
 
 
-def _summary(value: Any, items: bool) -> Any:
+def _summary(value: object, items: bool) -> object:
     if isinstance(value, Measurement | Comparison):
         return {**value.to_dict(items=items), "sentence": summarize(value)}
     if isinstance(value, Measurements):
@@ -196,9 +190,57 @@ WIDE = 160
 """The width of tables that do not go to a terminal."""
 
 
-def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+T = TypeVar("T")
+R = TypeVar("R", Measurement, Comparison)
+Column: TypeAlias = str | Callable[[T], object]
+"""The cells of a column: an attribute, key or detail of its rows by name, or a function of them."""
+
+
+def cell_of(row: T, column: Column[T]) -> str:
+    """The cell of a row as text."""
+    if callable(column):
+        value = column(row)
+    elif isinstance(row, Mapping):
+        value = row[column]
+    elif isinstance(row, Measurement | Comparison) and column in row.details:
+        value = row.details[column]
+    else:
+        value = getattr(row, column)
+    return cell_text(value)
+
+
+def cell_text(value: object) -> str:
+    """A value as tables show it.
+
+    >>> [cell_text(value) for value in (None, True, 1200, -0.25, (0.1, 0.4), "a")]
+    ['–', 'yes', '1,200', '-0.250', '[0.100, 0.400]', 'a']
+    """
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            text = number(value)
+        case Estimate():
+            text = estimate(value)
+        case (float() as low, float() as high):
+            text = interval(low, high)
+        case _:
+            text = str(value)
+    return text.replace("−", "-")  # what is saved as CSV is read by programs
+
+
+def print_rows(title: str, rows: Iterable[T], columns: Mapping[str, Column[T]]) -> None:
+    """A table of objects, with its columns by their headings."""
+    table(title, list(columns), (cells_of(row, columns) for row in rows))
+
+
+def table(title: str, headers: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """A table on stdout that fits the terminal; no number is cut (see `evenhand.cli.tables`)."""
-    listed = [list(row) for row in rows]
+    listed = [[cell_text(cell) for cell in row] for row in rows]
     _record(title, [dict(zip(_distinct(headers), row, strict=True)) for row in listed])
     _print_table(title, headers, listed)
 
@@ -239,8 +281,8 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def printable(text: str) -> str:
-    """The text without control characters and without what stdout cannot encode."""
-    return encodable(visible(text), sys.stdout.encoding)
+    """The text as a terminal shows it: ASCII minus signs, no control characters."""
+    return encodable(visible(text).replace("−", "-"), sys.stdout.encoding)
 
 
 def print_finding(
@@ -250,7 +292,7 @@ def print_finding(
 ) -> None:
     """End a command with one sentence on what was found.
 
-    While results are recorded it is printed by whoever saves them, after what was written.
+    While results are recorded, it is printed after the files that were written.
     """
     measured, compared = list(measurements), list(comparisons)
     text = summarize(measured, compared)
@@ -264,7 +306,80 @@ def print_finding(
 
 
 Parts: TypeAlias = bool | Collection[str]
-"""Which parts follow a result: all, none, or those by some kinds."""
+"""The parts that follow a result: all, none, or those by some kinds."""
+
+
+def _print_results(
+    title: str,
+    results: Iterable[R],
+    cells: Mapping[str, Column[R]],
+    saved: Callable[[R], dict[str, Any]],
+    *,
+    subject: str,
+    parts: Parts,
+    label: Column[R] | None,
+    columns: Mapping[str, Column[R]],
+    optional: Collection[str],
+    hide: Collection[str] = (),
+) -> tuple[list[R], set[str]]:
+    """Print results, each with its name and these cells; those printed, and the headings shown."""
+    every: list[tuple[str, R, bool]] = [
+        each for result in results for each in _with_parts(result, parts)
+    ]
+    if not every:
+        return [], set()
+    rows: list[tuple[str, R]] = [(indent, result) for indent, result, shown in every if shown]
+    several: bool = len({_subject(result) for _, result in rows}) > 1
+
+    headers = [
+        *([subject] if several else []),
+        *(["metric", "query"] if label is None else [""]),
+        *cells,
+    ]
+    lines: list[list[str]] = [
+        [_subject(result)] * several + _names(result, indent, label) + cells_of(result, cells)
+        for indent, result in rows
+    ]
+    used = [
+        i
+        for i, header in enumerate(headers)
+        if header not in hide
+        and (header not in optional or any(line[i] not in ("", "–") for line in lines))
+    ]
+    _record(
+        title,
+        [
+            {
+                **({} if label is None else {"name": cell_of(result, label)}),
+                **saved(result),
+                **{name: cell_of(result, cell) for name, cell in columns.items()},
+            }
+            for _, result, _ in every
+        ],
+    )
+    _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
+    _print_hidden(every)
+    return [result for _, result in rows], {headers[i] for i in used}
+
+
+def _names(result: R, indent: str, label: Column[R] | None) -> list[str]:
+    """The name of a result in its row: a label, or metric and query."""
+    if label is not None:
+        return [indent + cell_of(result, label)]
+    by = f"{_kind(result)}: " if _kind(result) else ""
+    return [result.metric, f"{indent}{by}{result.query}"]
+
+
+def cells_of(row: T, columns: Mapping[str, Column[T]]) -> list[str]:
+    """The cells of a row in these columns."""
+    return [cell_of(row, column) for column in columns.values()]
+
+
+def _subject(result: Measurement | Comparison) -> str:
+    """The subject measured, or the two compared."""
+    if isinstance(result, Measurement):
+        return result.subject
+    return f"{result.before.subject} → {result.after.subject}"
 
 
 def print_measurements(
@@ -272,8 +387,8 @@ def print_measurements(
     measurements: Iterable[Measurement],
     *,
     parts: Parts = False,
-    label: Callable[[Measurement], str] | None = None,
-    columns: Mapping[str, Callable[[Measurement], str]] | None = None,
+    label: Column[Measurement] | None = None,
+    columns: Mapping[str, Column[Measurement]] | None = None,
     text: Callable[[float], str] = number,
     hide: Collection[str] = (),
     note: str = "",
@@ -284,58 +399,35 @@ def print_measurements(
     follow, indented. With `label`, it stands in place of metric and query; `columns` are added;
     those in `hide` (also "legend") are not shown; `text` formats values; `note` ends the legend.
     """
-    every = [row for m in measurements for row in _with_parts(m, parts)]
-    if not every:
-        return
-    rows = [(indent, m) for indent, m, shown in every if shown]
-    several = len({m.subject for _, m in rows}) > 1
-
-    def line(indent: str, m: Measurement) -> list[str]:
-        query = f"{m.by}: {m.query}" if m.by else m.query
-        return [
-            *([m.subject] if several else []),
-            *([m.metric, indent + query] if label is None else [indent + label(m)]),
-            *(text(m.value), f"[{text(m.low)}, {text(m.high)}]"),
-            p_text(m.p, m.draws),
-            m.null,
-            number(_random(m)),
-            "–" if m.ideal is None else f"{number(m.ideal, 1)} {ARROWS[m.worse]}",
-            f"{m.n:,}",
-            *(cell(m) for cell in (columns or {}).values()),
-            shortened(m.left_out),
-        ]
-
-    headers = [
-        *(["subject"] if several else []),
-        *(["metric", "query"] if label is None else [""]),
-        *("value", "interval", "p", "against", "random", "ideal", "n"),
-        *(columns or {}),
-        "left out",
-    ]
-    lines = [line(*row) for row in rows]
-    nulls = {m.null for _, m in rows if m.null}
+    listed = list(measurements)
+    nulls = {m.null for each in listed for _, m, shown in _with_parts(each, parts) if shown} - {""}
     narrow = (terminal_width() or WIDE) < NARROW
-    hide = {*hide, *(["against"] if len(nulls) < 2 or narrow else [])}
-    used = _used(headers, lines, ("p", "random", "ideal", "left out"))
-    used = [i for i in used if headers[i] not in hide]
-    _record(
+    rows, shown = _print_results(
         title,
-        [
-            {
-                **({} if label is None else {"name": label(m)}),
-                **_row(m),
-                **{name: cell(m) for name, cell in (columns or {}).items()},
-            }
-            for _, m, _ in every
-        ],
+        listed,
+        {
+            "value": lambda m: text(m.value),
+            "interval": lambda m: f"[{text(m.low)}, {text(m.high)}]",
+            "p": lambda m: p_text(m.p, m.draws),
+            "against": "null",
+            "random": _random,
+            "ideal": lambda m: m.ideal if m.ideal is None else _ideal(m, 1),
+            "n": "n",
+            **(columns or {}),
+            "left out": lambda m: shortened(m.left_out),
+        },
+        _row,
+        subject="subject",
+        parts=parts,
+        label=label,
+        columns=columns or {},
+        optional=("p", "random", "ideal", "left out"),
+        hide=[*hide, *(["against"] if len(nulls) < 2 or narrow else [])],
     )
-    _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
-    _print_hidden(every)
-    if "legend" in hide:
+    if not rows or "legend" in hide:
         return
-    shown = {headers[i] for i in used}
-    legend = [f"interval: {rows[0][1].prob * 100:g}%."]
-    families = sorted({m.family for _, m in rows if m.p is not None})
+    legend = [f"interval: {rows[0].prob * 100:g}%."]
+    families = sorted({m.family for m in rows if m.p is not None})
     if "p" in shown and families[-1] > 1:
         legend.append(f"p: corrected for {_families(families)} (Holm).")
     if "against" in shown:
@@ -352,6 +444,11 @@ def print_measurements(
             "ideal: the value without bias; ↑ ↓ ↕: more bias is above, below, on either side."
         )
     say(" ".join([*legend, note]).rstrip().replace(" \n", "\n"))
+
+
+def _ideal(m: Measurement, digits: int = 3) -> str:
+    """The ideal value and the direction that is worse."""
+    return f"{number(m.ideal, digits)} {ARROWS[m.worse]}"
 
 
 def _families(sizes: Sequence[int]) -> str:
@@ -372,18 +469,19 @@ def _random(m: Measurement) -> float | None:
 
 def _row(m: Measurement) -> dict[str, Any]:
     """A measurement as a row of a saved table, with its numbers in full."""
-    row: dict[str, Any] = {
-        name: getattr(m, name) for name in ("subject", "metric", "by", "query", "value")
-    }
-    row |= {name: getattr(m, name) for name in ("low", "high", "prob", "p_value")}
-    row |= {"p_corrected": m.p_corrected, "family": m.family, "random": _random(m)}
-    return row | {"ideal": m.ideal, "n": m.n, "left_out": "; ".join(m.left_out)}
+    names = (
+        *("subject", "metric", "by", "query", "value", "low", "high", "prob"),
+        *("p_value", "p_corrected", "family"),
+    )
+    row: dict[str, Any] = {name: getattr(m, name) for name in names}
+    row |= {"random": _random(m), "ideal": m.ideal, "n": m.n}
+    return row | {"left_out": "; ".join(m.left_out)}
 
 
 def _change_row(c: Comparison) -> dict[str, Any]:
     """A comparison as a row of a saved table, with its numbers in full."""
     return {
-        "subjects": f"{c.before.subject} → {c.after.subject}",
+        "subjects": _subject(c),
         "metric": c.metric,
         "by": c.before.by,
         "query": c.query,
@@ -407,14 +505,13 @@ MANY = 20
 EXTREMES = 5
 
 
-def _with_parts(
-    m: Any, parts: Parts, depth: int = 0, shown: bool = True
-) -> Iterator[tuple[str, Any, bool]]:
+def _with_parts(m: R, parts: Parts, depth: int = 0) -> Iterator[tuple[str, R, bool]]:
     """A result and its parts, each with its indent and whether it is printed.
 
-    Of many parts of one kind the highest and lowest are, without parts of their own.
+    Of many parts of one kind the highest and lowest are; parts of parts are saved only.
     """
-    yield "  " * depth, m, shown
+    if not depth:
+        yield "", m, True
     chosen = [part for part in m.parts if parts is True or (parts and _kind(part) in parts)]
     number = Counter(map(_kind, chosen))
     printed = set()
@@ -422,23 +519,20 @@ def _with_parts(
         ranked = sorted((part for part in chosen if _kind(part) == kind), key=_size)
         printed |= {id(part) for part in ranked[:EXTREMES] + ranked[-EXTREMES:]}
     for part in chosen:
-        many = number[_kind(part)] > MANY
-        head, *below = _with_parts(part, parts, depth + 1, shown)
-        yield *head[:2], shown and (not many or id(part) in printed)
-        yield from ((indent, own, seen and not many) for indent, own, seen in below)
+        yield "  ", part, not depth and (number[_kind(part)] <= MANY or id(part) in printed)
+        yield from _with_parts(part, parts, depth + 1)
 
 
-def _kind(part: Any) -> str:
-    by: str = part.by if isinstance(part, Measurement) else part.before.by
-    return by
+def _kind(part: Measurement | Comparison) -> str:
+    return part.by if isinstance(part, Measurement) else part.before.by
 
 
-def _size(part: Any) -> float:
+def _size(part: Measurement | Comparison) -> float:
     value = part.value if isinstance(part, Measurement) else part.change.value
-    return 0.0 if math.isnan(value) else float(value)
+    return 0.0 if math.isnan(value) else value
 
 
-def _print_hidden(rows: Sequence[tuple[str, Any, bool]]) -> None:
+def _print_hidden(rows: Sequence[tuple[str, R, bool]]) -> None:
     """Say of which kinds of parts only some were printed."""
     shown = Counter(_kind(m) for _, m, seen in rows if seen)
     hidden = Counter(_kind(m) for _, m, seen in rows if not seen)
@@ -451,78 +545,70 @@ def _print_hidden(rows: Sequence[tuple[str, Any, bool]]) -> None:
         say(f"Shown: {'; '.join(kinds)}. All are saved by -o FILE.csv.")
 
 
-def _used(
-    headers: Sequence[str], lines: Sequence[Sequence[str]], optional: Collection[str]
-) -> list[int]:
-    """The columns to show: optional ones only where some cell has something."""
-    return [
-        i
-        for i, header in enumerate(headers)
-        if header not in optional or any(line[i] not in ("", "–") for line in lines)
-    ]
-
-
 def print_comparisons(
     title: str,
     comparisons: Iterable[Comparison],
     *,
     parts: Parts = False,
-    label: Callable[[Comparison], str] | None = None,
-    columns: Mapping[str, Callable[[Comparison], str]] | None = None,
+    label: Column[Comparison] | None = None,
+    columns: Mapping[str, Column[Comparison]] | None = None,
     times: tuple[str, str] = ("before", "after"),
-    note: str = "",
 ) -> None:
     """Print before and after, the change (or ratio) with its interval, and its effect in words.
 
     As `print_measurements`; `times` are the headings of the two results compared.
     """
-    every = [row for c in comparisons for row in _with_parts(c, parts)]
-    if not every:
-        return
-    rows = [(indent, c) for indent, c, shown in every if shown]
-    pairs = {(c.before.subject, c.after.subject) for _, c in rows}
-    ratios = {c.kind for _, c in rows} == {"ratio"}
-
-    def line(indent: str, c: Comparison) -> list[str]:
-        by = f"{c.before.by}: " if c.before.by else ""
-        times = "× " if c.kind == "ratio" and not ratios else ""
-        ideal = c.before.ideal
-        return [
-            *([f"{c.before.subject} → {c.after.subject}"] if len(pairs) > 1 else []),
-            *([c.metric, f"{indent}{by}{c.query}"] if label is None else [indent + label(c)]),
-            *(number(c.before.value), number(c.after.value)),
-            times + number(c.change.value),
-            interval(c.change.low, c.change.high),
-            p_text(c.p),
-            f"{number(ideal)} {ARROWS[c.before.worse]}" if ideal is not None else "–",
-            *(cell(c) for cell in (columns or {}).values()),
-            c.effect,
-        ]
-
-    lines = [line(*row) for row in rows]
-    headers = [
-        *(["subjects"] if len(pairs) > 1 else []),
-        *(["metric", "query"] if label is None else [""]),
-        *(*times, "ratio" if ratios else "change", "interval", "p", "ideal"),
-        *(columns or {}),
-        "effect",
-    ]
-    used = _used(headers, lines, ("p",))
-    _record(
+    listed = list(comparisons)
+    kinds = {c.kind for each in listed for _, c, shown in _with_parts(each, parts) if shown}
+    ratios = kinds == {"ratio"}
+    before, after = times
+    _print_results(
         title,
-        [
-            {
-                **({} if label is None else {"name": label(c)}),
-                **_change_row(c),
-                **{name: cell(c) for name, cell in (columns or {}).items()},
-            }
-            for _, c, _ in every
-        ],
+        listed,
+        {
+            before: lambda c: c.before.value,
+            after: lambda c: c.after.value,
+            "ratio" if ratios else "change": lambda c: (
+                "× " * (c.kind == "ratio" and not ratios) + number(c.change.value)
+            ),
+            "interval": lambda c: interval(c.change.low, c.change.high),
+            "p": lambda c: p_text(c.p),
+            "ideal": lambda c: None if c.before.ideal is None else _ideal(c.before),
+            **(columns or {}),
+            "effect": "effect",
+        },
+        _change_row,
+        subject="subjects",
+        parts=parts,
+        label=label,
+        columns=columns or {},
+        optional=("p",),
     )
-    _print_table(title, [headers[i] for i in used], ([line[i] for i in used] for line in lines))
-    _print_hidden(every)
-    if note:
-        say(note)
+
+
+TEXTS = ("sentence", "masked", "sent_more", "text", "profession", "word", "template")
+SCORES = ("score", "full_bias", "difference", "association", "stereotype", "log_prob")
+"""Columns of items that say what an item is, and its score; the first that there is."""
+
+
+def print_items(m: Measurement) -> None:
+    """Print the items of the highest and of the lowest score."""
+    name, score = (next((x for x in c if x in m.items.columns), "") for c in (TEXTS, SCORES))
+    if not name or not score:
+        return
+    found = [item for item in m.items if isinstance(item[score], int | float)]
+    ranked = sorted((x for x in found if math.isfinite(x[score])), key=lambda item: -item[score])
+    few = len(ranked) <= 2 * EXTREMES
+    shown = ranked if few else ranked[:EXTREMES] + ranked[-EXTREMES:]
+    title = f"{m.subject}: items" + (
+        "" if few else f", {EXTREMES} of either end of {len(ranked):,}"
+    )
+    rows = [(number(item[score]), str(item.get("group") or ""), str(item[name])) for item in shown]
+    headers = (score.replace("_", " "), "group", name.replace("_", " "))
+    used = [i for i in range(3) if any(row[i] for row in rows)]
+    if rows:
+        lines = [[row[i] for i in used] for row in rows]
+        _print_table(title, [headers[i] for i in used], lines)
 
 
 def print_skipped(skipped: Iterable[Mapping[str, str]]) -> None:
@@ -554,6 +640,7 @@ def save_figures(charts: ChartSet, folder: Path, formats: tuple[str, ...]) -> No
     """Write the charts into the folder; those that could not be drawn are named."""
     from evenhand.charts import save_charts
 
-    save_charts(charts.charts, folder, formats)
-    for name, reason in charts.skipped.items():
+    skipped = dict(charts.skipped)
+    save_charts(charts.charts, folder, formats, skipped)
+    for name, reason in skipped.items():
         click.echo(f"figure not drawn: {name}: {reason}", err=True)

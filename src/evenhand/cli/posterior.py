@@ -1,57 +1,47 @@
-"""`evenhand posterior …`: Bayesian models of cosine distances."""
+"""`evenhand lab posterior …`: Bayesian models of cosine distances."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli import completion
-from evenhand.cli.commands import Group
-from evenhand.cli.options import (
-    F,
-    folder_option,
-    format_option,
-    json_option,
-    names_option,
-    prob_option,
-    reading_options,
-    results_options,
-    seed_option,
-    single,
-)
+from evenhand.cli import options as opt
+from evenhand.cli.commands import Command, Group
+from evenhand.cli.options import F
 from evenhand.cli.output import (
-    interval,
-    number,
     print_comparisons,
     print_finding,
     print_json,
     print_measurements,
     print_notes,
+    print_rows,
     save_figures,
     say,
     table,
 )
-from evenhand.cli.progress import bar, progress_bar
+from evenhand.cli.progress import bar, is_set, progress_bar
+from evenhand.errors import UnknownNameError
 from evenhand.summary import summarize
+from evenhand.wording import interval, number
 
 if TYPE_CHECKING:
     from evenhand.posterior.checks import Assessment
     from evenhand.posterior.contrasts import Change
     from evenhand.posterior.planning import Plan
+    from evenhand.posterior.tables import Duplicates
     from evenhand.posterior.tables import Table as Distances
     from evenhand.results import Comparison, Measurement
-
-__all__ = ["posterior"]
 
 draws_option = click.option(
     "--draws",
     type=click.IntRange(160, 1_000_000),
     default=4000,
-    show_default=True,
     help="Draws from each posterior.",
 )
 prior_option = click.option(
@@ -68,17 +58,16 @@ duplicates_option = click.option(
     "duplicates",
     type=click.Choice(["drop", "keep"]),
     default="drop",
-    show_default=True,
     help="Rows that repeat a pair of words. keep: count them, as Dobrzeniecka (2021) does; "
     "crossed does not take them.",
 )
-words_option = names_option(
+words_option = opt.names_option(
     "--word",
     "words",
     metavar="WORD[,WORD…]",
     help="Only these protected words; repeatable.",
 )
-classes_option = names_option(
+classes_option = opt.names_option(
     "--class",
     "classes",
     metavar="CLASS[,CLASS…]",
@@ -86,18 +75,48 @@ classes_option = names_option(
 )
 
 
-def _read(
-    source: str, duplicates: Any, words: Sequence[str] = (), classes: Sequence[str] = ()
-) -> Distances:
-    """The table, or its rows of some words or classes."""
-    from evenhand.posterior import read_table
+def reads_tables(command: F) -> F:
+    """The tables of the arguments, or their rows of some words or classes, each by its name."""
 
-    data = read_table(source, duplicates=duplicates)
-    if classes:
-        data = data.select_classes(list(classes))
-    if words:
-        data = data.select_words(list(words))
-    return data
+    @wraps(command)
+    def call(
+        *,
+        sources: Sequence[str],
+        words: Sequence[str],
+        classes: Sequence[str],
+        duplicates: Duplicates = "drop",
+        **others: object,
+    ) -> None:
+        from evenhand.posterior import read_table
+
+        tables: dict[str, Distances] = {}
+        for source in sources:
+            data = read_table(source, duplicates=duplicates)
+            if classes:
+                data = data.select_classes(list(classes))
+            if words:
+                data = data.select_words(list(words))
+            stem = Path(source).stem.removesuffix(".csv")
+            count = sum(name == stem or name.startswith(f"{stem} ") for name in tables)
+            tables[f"{stem} {count + 1}" if count else stem] = data
+        command(tables=tables, **others)
+
+    return call  # type: ignore[return-value]
+
+
+def tables_argument(metavar: str = "TABLE…") -> Callable[[F], F]:
+    """The tables, at least one."""
+    return click.argument(
+        "sources", metavar=metavar, type=completion.TABLE, nargs=-1, required=True
+    )
+
+
+def _find_models(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The models of these names, each once."""
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("family", name, known)
+    return tuple(dict.fromkeys(names))
 
 
 def _print_contents(
@@ -111,23 +130,12 @@ def _print_contents(
     print_json(**content, sentence=summarize(deciding))
 
 
-def _stems(sources: Iterable[str]) -> list[str]:
-    """A name per table, for its panel and folder."""
-    names: list[str] = []
-    for source in sources:
-        stem = Path(source).stem.removesuffix(".csv")
-        count = sum(name == stem or name.startswith(f"{stem} ") for name in names)
-        names.append(f"{stem} {count + 1}" if count else stem)
-    return names
-
-
 def family_option(default: str) -> Callable[[F], F]:
     """--family as `models`: which statistical models are fitted."""
-    return names_option(
+    return opt.names_option(
         "--family",
         "models",
         default=(default,),
-        show_default=True,
         type=completion.FAMILIES,
         help="baseline, coefficients, separate, paper, crossed-no-interaction, crossed, or all; "
         "repeatable.",
@@ -137,39 +145,33 @@ def family_option(default: str) -> Callable[[F], F]:
 PLANNED = completion.Value(completion.TOPICS.names, files=(".csv",))
 
 
-@click.group(cls=Group, short_help="Bayesian models of distance tables.")
+@click.group(cls=Group)
 def posterior() -> None:
     """How sure is a bias in cosine distances, and how many words would show it?
 
     A table is a CSV with the columns protectedWord, wordToCompare, connection (associated,
     different, human, none) and cosineDistance or cosineSimilarity, under these or similar names.
-    `evenhand vectors distances` writes one.
+    `evenhand lab vectors distances` writes one.
 
     \b
     Examples:
-      evenhand vectors distances glove --topic religion -o religion.csv
-      evenhand posterior fit religion.csv
-      evenhand posterior plan religion --effect 0.03
+      evenhand lab vectors distances glove --topic religion -o religion.csv
+      evenhand lab posterior fit religion.csv
+      evenhand plan religion --effect 0.03
     """
 
 
 @posterior.command(short_help="MAC and contrast of a distance table, without a model.")
-@reading_options
-@click.argument("tables", metavar="TABLE…", type=completion.TABLE, nargs=-1, required=True)
+@opt.reading_options
+@tables_argument()
 @words_option
 @classes_option
-@results_options()
-@seed_option()
-@prob_option()
-@json_option
-def describe(
-    tables: tuple[str, ...],
-    words: tuple[str, ...],
-    classes: tuple[str, ...],
-    seed: int,
-    prob: float,
-    as_json: bool,
-) -> None:
+@opt.results_options()
+@opt.seed_option()
+@opt.prob_option()
+@opt.json_option
+@reads_tables
+def describe(tables: Mapping[str, Distances], prob: float, seed: int) -> None:
     """Describe tables of cosine distances: means by connection, MAC, and the association contrast.
 
     No vectors are needed. MAC is the mean distance of protected words to stereotypes (Manzini et
@@ -177,23 +179,21 @@ def describe(
     others, with a permutation test.
 
     \b
-    Example:  evenhand posterior describe religion.csv debiased.csv
+    Example:  evenhand lab posterior describe religion.csv debiased.csv
     """
     from evenhand.posterior import describe_table
 
-    described = [
-        describe_table(_read(path, "drop", words, classes), seed=seed, prob=prob) for path in tables
-    ]
+    described = [describe_table(data, seed=seed, prob=prob) for data in tables.values()]
     measured = [m for d in described for m in d.measurements]
-    if as_json:
-        _print_contents([d.to_dict() for d in described], _stems(tables), measured)
+    if is_set("json"):
+        _print_contents([d.to_dict() for d in described], tables, measured)
         return
     for d in described:
         table(
             f"{d.source}: {d.rows:,} rows, {d.words} protected words, {d.attributes} attributes",
             ("connection", "mean", "median", "n"),
             (
-                (name, number(row["mean"]), number(row["median"]), f"{row['size']:,}")
+                (name, row["mean"], row["median"], row["size"])
                 for name, row in d.connections.items()
             ),
         )
@@ -206,21 +206,19 @@ def describe(
 
 
 @posterior.command(short_help="Fit models to a distance table.")
-@reading_options
-@click.argument("tables", metavar="TABLE…", type=completion.TABLE, nargs=-1, required=True)
+@opt.reading_options
+@tables_argument()
 @family_option("all")
 @click.option(
     "--sampler",
     type=click.Choice(["exact", "nuts"]),
     default="exact",
-    show_default=True,
     help="nuts: NumPyro's, as a check; needs the extra nuts.",
 )
 @click.option(
     "--errors",
     type=click.Choice(["normal", "student"]),
     default="normal",
-    show_default=True,
     help="Error distribution of crossed and crossed-no-interaction.",
 )
 @words_option
@@ -234,35 +232,29 @@ def describe(
 )
 @draws_option
 @prior_option
-@folder_option("Folder for results.json, contrasts.csv, levels.csv, the draws and the figures.")
-@format_option
-@names_option(
+@opt.folder_option("Folder for results.json, contrasts.csv, levels.csv, the draws and the figures.")
+@opt.format_option
+@opt.names_option(
     "--figure-word",
     "drawn",
     metavar="WORD[,WORD…]",
     help="Protected word of a radial figure; repeatable.  [default: the two most different ones]",
 )
-@seed_option()
-@prob_option()
-@json_option
+@opt.seed_option()
+@opt.prob_option()
+@opt.json_option
+@reads_tables
 def fit(
-    tables: tuple[str, ...],
+    tables: Mapping[str, Distances],
     models: tuple[str, ...],
-    sampler: Any,
-    errors: Any,
-    words: tuple[str, ...],
-    classes: tuple[str, ...],
-    duplicates: str,
     checks: bool,
     sensitivity: bool,
-    draws: int,
     priors: tuple[str, ...],
     folder: Path | None,
     formats: tuple[str, ...],
     drawn: tuple[str, ...],
-    seed: int,
     prob: float,
-    as_json: bool,
+    **sampling: Any,
 ) -> None:
     """Fit models to tables of cosine distances, compare them, and measure the contrasts.
 
@@ -278,57 +270,45 @@ def fit(
 
     \b
     Examples:
-      evenhand vectors distances glove --topic religion -o religion.csv
-      evenhand posterior fit religion.csv
-      evenhand posterior fit religion.csv --family crossed --json
-      evenhand posterior fit religion.csv --class muslim
-      evenhand posterior fit religion.csv gender.csv --family coefficients -o FOLDER
+      evenhand lab vectors distances glove --topic religion -o religion.csv
+      evenhand lab posterior fit religion.csv
+      evenhand lab posterior fit religion.csv --family crossed --json
+      evenhand lab posterior fit religion.csv --class muslim
+      evenhand lab posterior fit religion.csv gender.csv --family coefficients -o FOLDER
     """
-    from evenhand.errors import UnknownNameError
     from evenhand.posterior import MODELS, Priors, assess, fit_models
 
     if drawn and not folder:
         raise click.UsageError("--figure-word draws a figure: expected -o FOLDER with it, got none")
-    for name in models:
-        if name not in (*MODELS, "all"):
-            raise UnknownNameError("family", name, (*MODELS, "all"))
-    use_all = "all" in models
-    names = MODELS if use_all else tuple(dict.fromkeys(models))
+    chosen = _find_models(models, (*MODELS, "all"))
+    use_all = "all" in chosen
+    names = MODELS if use_all else chosen
     prior = Priors().update(priors)
-    data = dict(
-        zip(
-            _stems(tables),
-            (_read(table, duplicates, words, classes) for table in tables),
-            strict=True,
-        )
-    )
     for word in drawn:  # reports an unknown word before the work
-        if not any(word in distances.words for distances in data.values()):
-            next(iter(data.values())).select_words([word])
+        if not any(word in distances.words for distances in tables.values()):
+            next(iter(tables.values())).select_words([word])
     assessed: dict[str, Assessment] = {}
-    for name, distances in data.items():
+    draws = {name: sampling[name] for name in ("draws", "seed")}
+    for name, distances in tables.items():
         fitted = fit_models(
             distances,
-            bar(names, f"fitting {name}" if len(data) > 1 else "fitting"),
+            bar(names, f"fitting {name}" if len(tables) > 1 else "fitting"),
             strict=not use_all,
             priors=prior,
-            draws=draws,
-            seed=seed,
-            sampler=sampler,
-            errors=errors,
+            **sampling,
         )
-        assessment = assess(fitted, prob=prob, checks=checks, seed=seed)
+        assessment = assess(fitted, prob=prob, checks=checks, seed=sampling["seed"])
         if sensitivity:
-            assessment = assessment.with_sensitivity(prior.crossed, draws=draws, seed=seed)
+            assessment = assessment.with_sensitivity(prior.crossed, **draws)
         assessed[name] = assessment
     if folder:
-        from evenhand.report.posterior import fit_charts, topic_charts
+        from evenhand.posterior.charts import fit_charts, topic_charts
 
         for name, assessment in assessed.items():
             own = folder / name if len(assessed) > 1 else folder
             assessment.save(own)
             words = tuple(word for word in drawn if word in assessment.fitted.table.words)
-            charts = fit_charts(assessment, prior, words=words, seed=seed)
+            charts = fit_charts(assessment, prior, words=words, seed=sampling["seed"])
             save_figures(charts, own / "figures", formats)
         if len(assessed) > 1:
             fits = {name: {"before": a.fitted.fits} for name, a in assessed.items()}
@@ -338,7 +318,7 @@ def fit(
         for assessment in assessed.values()
         if "associated-different" in (crossed := assessment.contrasts().get("crossed", {}))
     ]
-    if as_json:
+    if is_set("json"):
         _print_contents([a.to_dict() for a in assessed.values()], assessed, deciding)
         return
     for assessment in assessed.values():
@@ -350,34 +330,28 @@ def fit(
 
 
 @posterior.command(short_help="Before against after debiasing.")
-@reading_options
-@click.argument(
-    "tables", metavar="BEFORE AFTER [BEFORE AFTER]…", type=completion.TABLE, nargs=-1, required=True
-)
+@opt.reading_options
+@tables_argument("BEFORE AFTER [BEFORE AFTER]…")
 @family_option("crossed")
 @words_option
 @classes_option
 @duplicates_option
 @draws_option
 @prior_option
-@folder_option("Folder for results.json, words.csv and the figures.")
-@format_option
-@seed_option()
-@prob_option()
-@json_option
+@opt.folder_option("Folder for results.json, words.csv and the figures.")
+@opt.format_option
+@opt.seed_option()
+@opt.prob_option()
+@opt.json_option
+@reads_tables
 def compare(
-    tables: tuple[str, ...],
+    tables: Mapping[str, Distances],
     models: tuple[str, ...],
-    words: tuple[str, ...],
-    classes: tuple[str, ...],
-    duplicates: str,
-    draws: int,
     priors: tuple[str, ...],
     folder: Path | None,
     formats: tuple[str, ...],
-    seed: int,
     prob: float,
-    as_json: bool,
+    **sampling: Any,
 ) -> None:
     """Compare two tables of the same words, before and after debiasing, with intervals of the
     change.
@@ -389,28 +363,25 @@ def compare(
 
     \b
     Examples:
-      evenhand posterior compare before.csv after.csv
-      evenhand posterior compare religion.csv religion-after.csv gender.csv gender-after.csv \\
+      evenhand lab posterior compare before.csv after.csv
+      evenhand lab posterior compare religion.csv religion-after.csv gender.csv gender-after.csv \\
         --family coefficients -o FOLDER
     """
-    from evenhand.errors import UnknownNameError
     from evenhand.posterior import MODELS, Priors, compare_tables
 
     if len(tables) % 2:
         raise click.UsageError(
             f"compare: expected pairs of tables, BEFORE AFTER, got {len(tables)} table(s)"
         )
-    model = single(models, "--family")
-    if model not in MODELS:
-        raise UnknownNameError("family", model, MODELS)
+    [model] = _find_models([opt.single(models, "--family")], MODELS)
     prior = Priors().update(priors)
-    read = [_read(table, duplicates, words, classes) for table in tables]
+    names = list(tables)
     changes = {
-        name: compare_tables(before, after, model, priors=prior, draws=draws, seed=seed)
-        for name, before, after in zip(_stems(tables[::2]), read[::2], read[1::2], strict=True)
+        before: compare_tables(tables[before], tables[after], model, priors=prior, **sampling)
+        for before, after in zip(names[::2], names[1::2], strict=True)
     }
     if folder:
-        from evenhand.report.posterior import change_charts, topic_charts
+        from evenhand.posterior.charts import change_charts, topic_charts
 
         for name, change in changes.items():
             own = folder / name if len(changes) > 1 else folder
@@ -422,12 +393,12 @@ def compare(
                 for name, change in changes.items()
             }
             save_figures(topic_charts(fits, prob), folder / "figures", formats)
-    if as_json:
+    if is_set("json"):
         contents = [change.to_dict(prob) for change in changes.values()]
         _print_contents(contents, changes, _head(changes.values(), prob))
         return
-    for change, before, after in zip(changes.values(), tables[::2], tables[1::2], strict=True):
-        _print_change(change, prob, {"before": before, "after": after})
+    for change in changes.values():
+        _print_change(change, prob)
     print_finding(comparisons=_head(changes.values(), prob))
 
 
@@ -439,21 +410,19 @@ def _head(changes: Iterable[Change], prob: float) -> Iterator[Comparison]:
             yield contrasts["associated-different"]
 
 
-@posterior.command(short_help="How many stereotypes a study needs.")
-@reading_options
+@click.command(cls=Command)
+@opt.reading_options
 @click.argument("source", metavar="[TOPIC|TABLE.csv]", default="religion", type=PLANNED)
 @click.option(
     "--effect",
     type=float,
     default=0.05,
-    show_default=True,
     help="Difference associated-different to detect; its sign does not matter.",
 )
 @click.option(
     "--power",
     type=float,
     default=0.8,
-    show_default=True,
     help="Target probability of detection.",
 )
 @click.option(
@@ -461,15 +430,12 @@ def _head(changes: Iterable[Change], prob: float) -> Iterator[Comparison]:
     "sets",
     type=click.IntRange(10, 100_000),
     default=120,
-    show_default=True,
     help="Tables simulated at each of about five numbers of stereotypes.",
 )
-@seed_option()
-@prob_option()
-@json_option
-def plan(
-    source: str, effect: float, power: float, sets: int, seed: int, prob: float, as_json: bool
-) -> None:
+@opt.seed_option()
+@opt.prob_option()
+@opt.json_option
+def plan(**study: Any) -> None:
     """How many stereotypes are needed to detect a difference between classes.
 
     Detected: the interval of associated-different by the model crossed excludes 0. A topic
@@ -478,23 +444,19 @@ def plan(
 
     \b
     Examples:
-      evenhand posterior plan religion --effect 0.03
-      evenhand posterior plan religion.csv --power 0.9
+      evenhand plan religion --effect 0.03
+      evenhand plan religion.csv --power 0.9
     """
     from evenhand.posterior.planning import plan as plan_study
 
     with progress_bar("simulating") as progress:
-        result = plan_study(source, effect, power, prob, seed, sets=sets, progress=progress)
-    if as_json:
-        print_json(**result.to_dict())
+        result = plan_study(**study, progress=progress)
+    if print_json(**result.to_dict()):
         return
     _print_plan(result)
 
 
-COLUMNS: Mapping[str, Callable[[Any], str]] = {
-    "sd": lambda result: number(result.details["sd"]),
-    "P(< 0)": lambda result: number(result.details["p_below_zero"]),
-}
+COLUMNS = {"sd": "sd", "P(< 0)": "p_below_zero"}
 
 
 def _print_posteriors(title: str, results: Iterable[Measurement]) -> None:
@@ -509,38 +471,24 @@ def _label(part: Measurement) -> str:
 
 def _print_assessment(assessment: Assessment) -> None:
     fitted, level = assessment.fitted, f"{assessment.prob:.0%}"
-    table(
+    criteria, diagnostics = assessment.criteria, assessment.diagnostics
+    print_rows(
         f"{fitted.table.source}: {fitted.table.rows:,} rows, {len(fitted.table.words)} protected "
         f"words, {len(fitted.table.attributes)} attributes",
-        (
-            "model",
-            "WAIC",
-            "SE",
-            "p",
-            "difference",
-            "SE of it",
-            "weight",
-            "LOO",
-            "k > .7",
-            "R-hat",
-            "ESS",
-        ),
-        (
-            (
-                d.model,
-                number(assessment.criteria[d.model].waic, 1),
-                number(assessment.criteria[d.model].waic_se, 1),
-                number(assessment.criteria[d.model].p_waic, 1),
-                number(d.waic_difference, 1),
-                number(d.waic_difference_se, 1),
-                number(d.weight, 2),
-                number(assessment.criteria[d.model].loo, 1),
-                str(assessment.criteria[d.model].high_k),
-                number(assessment.diagnostics[d.model].rhat_max),
-                number(assessment.diagnostics[d.model].ess_min, 0),
-            )
-            for d in assessment.differences
-        ),
+        assessment.differences,
+        {
+            "model": "model",
+            "WAIC": lambda d: number(criteria[d.model].waic, 1),
+            "SE": lambda d: number(criteria[d.model].waic_se, 1),
+            "p": lambda d: number(criteria[d.model].p_waic, 1),
+            "difference": lambda d: number(d.waic_difference, 1),
+            "SE of it": lambda d: number(d.waic_difference_se, 1),
+            "weight": lambda d: number(d.weight, 2),
+            "LOO": lambda d: number(criteria[d.model].loo, 1),
+            "k > .7": lambda d: str(criteria[d.model].high_k),
+            "R-hat": lambda d: diagnostics[d.model].rhat_max,
+            "ESS": lambda d: number(diagnostics[d.model].ess_min, 0),
+        },
     )
     print_measurements(
         f"Mean distance by connection ({level} highest-density intervals; coefficients: co)",
@@ -549,8 +497,8 @@ def _print_assessment(assessment: Assessment) -> None:
             for model, levels in assessment.levels().items()
             for connection, m in levels.items()
         ],
-        label=lambda m: m.query,
-        columns={"sd": COLUMNS["sd"]},
+        label="query",
+        columns={"sd": "sd"},
         hide=["ideal", "n", "legend"],
     )
     contrasts = assessment.contrasts()
@@ -564,19 +512,16 @@ def _print_assessment(assessment: Assessment) -> None:
         contrasts.get("coefficients", {}).values(),
     )
     for model, checks in assessment.checks.items():
-        table(
+        print_rows(
             f"Tables simulated by {model}, and the data",
-            ("statistic", "data", "model", "interval", "p"),
-            (
-                (
-                    c.statistic,
-                    number(c.observed),
-                    number(c.mean),
-                    interval(c.low, c.high),
-                    number(c.p),
-                )
-                for c in checks
-            ),
+            checks,
+            {
+                "statistic": "statistic",
+                "data": "observed",
+                "model": "mean",
+                "interval": lambda c: interval(c.low, c.high),
+                "p": "p",
+            },
         )
     _print_posteriors(
         "associated-different under other priors",
@@ -591,13 +536,13 @@ def _print_assessment(assessment: Assessment) -> None:
     print_notes(assessment.notes)
 
 
-def _print_change(change: Change, prob: float, sources: Mapping[str, str]) -> None:
+def _print_change(change: Change, prob: float) -> None:
     levels, contrasts = change.levels(prob), change.contrasts(prob)
     for title, compared in (("Mean distance by connection", levels), ("Contrasts", contrasts)):
         print_comparisons(
             f"{title}, {change.change.table.rows:,} pairs of words ({prob:.0%})",
             compared.values(),
-            label=lambda c: c.query,
+            label="query",
             columns={
                 **COLUMNS,
                 "interval before": lambda c: interval(c.before.low, c.before.high),
@@ -613,10 +558,11 @@ def _print_change(change: Change, prob: float, sources: Mapping[str, str]) -> No
     print_comparisons(
         f"Change of each protected word ({prob:.0%})",
         [replace(part, before=replace(part.before, query=name)) for name, part in words.items()],
-        label=lambda c: c.query,
+        label="query",
         columns=COLUMNS,
     )
-    for when, source in sources.items():
+    for when, fit in (("before", change.before), ("after", change.after)):
+        source = fit.table.source
         _print_dropped(source, change.dropped[when])
         if change.unpaired[when]:
             say(f"only in {source}, left out: {change.unpaired[when]:,} rows")
@@ -633,22 +579,19 @@ def _print_plan(result: Plan) -> None:
     from evenhand.posterior.planning import show_count
 
     level = f"{result.prob:.0%}"
-    table(
+    print_rows(
         f"{result.source}: {result.words} protected words; power to detect a difference of "
         f"{result.effect:g} ({level} interval excludes 0)",
-        ("stereotypes", "sd of δ", "approximation", "detected", "share", "interval", "curve"),
-        (
-            (
-                str(m.details["attributes"]),
-                number(m.details["sd"], 4),
-                number(m.details["approximate"]),
-                f"{m.details['detected']} of {m.n}",
-                number(m.value),
-                interval(m.low, m.high),
-                number(m.details["fitted"]),
-            )
-            for m in result.curve
-        ),
+        result.curve,
+        {
+            "stereotypes": lambda m: str(m.details["attributes"]),
+            "sd of δ": lambda m: number(m.details["sd"], 4),
+            "approximation": "approximate",
+            "detected": lambda m: f"{m.details['detected']} of {m.n}",
+            "share": "value",
+            "interval": lambda m: interval(m.low, m.high),
+            "curve": "fitted",
+        },
     )
     spreads = ", ".join(f"{name} {number(value)}" for name, value in result.scales.items())
     say(f"spreads: {spreads}")

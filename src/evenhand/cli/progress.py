@@ -18,9 +18,6 @@ T = TypeVar("T")
 StepProgress: TypeAlias = Callable[[str, int, int | None, str], None]
 """Called with the name of the step, the number of units done and of all units, and a text."""
 
-QUIET = "evenhand.quiet"
-"""Where the context of a command says whether --quiet was given."""
-
 INTERVAL = 5.0
 """Seconds between two lines, and before the first: short work prints none."""
 STEP_INTERVAL = 1.0
@@ -29,10 +26,19 @@ LINES = "evenhand.progress"
 """Where the context of a command has the time of its last line."""
 
 
-def is_quiet() -> bool:
-    """Whether the command runs with --quiet."""
+def flag(text: str) -> dict[str, Any]:
+    """The arguments of a flag that is no parameter of its command: code asks for it (`is_set`)."""
+    return {"is_flag": True, "expose_value": False, "callback": _set, "help": text}
+
+
+def _set(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    ctx.meta[f"evenhand.{parameter.name}"] = value
+
+
+def is_set(name: str) -> bool:
+    """Whether the command runs with a flag, such as "quiet" or "json"."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(QUIET))
+    return context is not None and bool(context.meta.get(f"evenhand.{name}"))
 
 
 def bar(items: Sequence[T], label: str) -> Iterator[T]:
@@ -64,7 +70,7 @@ def step_bars(units: Mapping[str, str] | None = None) -> Iterator[StepProgress |
     `units` names what the rate of a step counts, by a part of the step's name. A text that has a
     rate of its own ("/s") is shown alone.
     """
-    if is_quiet():
+    if is_set("quiet"):
         yield None
         return
     if not sys.stderr.isatty():
@@ -108,7 +114,7 @@ def _with_rate(task: Task, unit: str, text: str) -> str:
 
 
 def unit_of(step: str, units: Mapping[str, str]) -> str:
-    """What the rate of a step counts."""
+    """The unit of a step's rate."""
     return next((unit for part, unit in units.items() if part in step), "")
 
 

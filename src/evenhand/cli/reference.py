@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -27,12 +26,13 @@ NETWORKS = {
     "relation": "a learned similarity to the mean of a class (Sung et al. 2018)",
     "induction": "a class vector by dynamic routing (Geng et al. 2019)",
     "maml": "a linear classifier fitted in a few steps (Finn et al. 2017)",
+    "in": "a causal model that reads the texts in its prompt (Brown et al. 2020)",
 }
 
 
 @click.group("list", cls=Group)
 def reference() -> None:
-    """What there is: topics, metrics, embedded models, networks and templates.
+    """What there is: topics, metrics, embedded models, networks, templates and prompts.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def reference() -> None:
 @reference.command(short_help="Every metric; with NAME, all about one.")
 @click.argument("name", required=False, type=completion.METRIC)
 @json_option
-def metrics(name: str | None, as_json: bool) -> None:
+def metrics(name: str | None) -> None:
     """List the metrics of word vectors, models, corpora and classifiers.
 
     With NAME: its question, formula, options with their defaults, ideal value, source and caveats.
@@ -61,33 +61,29 @@ def metrics(name: str | None, as_json: bool) -> None:
         if not chosen:
             raise UnknownNameError("metric", name, [about.name for about in declarations])
         declarations = chosen
-    if as_json:
-        print_json(metrics=[_as_json(about) for about in declarations])
-    elif name is not None:
+    if print_json(metrics=[_as_json(about) for about in declarations]):
+        return
+    if name is not None:
         for about in declarations:
             _explain(about)
     else:
         table(
             "Metrics",
             ("name", "subject", "question"),
-            [(about.name, about.subject, about.question) for about in declarations],
+            [(about.name, ", ".join(about.subjects), about.question) for about in declarations],
         )
         say("evenhand list metrics NAME explains one of them.")
 
 
-def _listed(
-    kind: str, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], as_json: bool
-) -> None:
+def _listed(kind: str, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """A table, or the same as a list of objects under the name of the kind."""
-    if as_json:
-        print_json(**{kind: [dict(zip(headers, row, strict=True)) for row in rows]})
-    else:
+    if not print_json(**{kind: [dict(zip(headers, row, strict=True)) for row in rows]}):
         table(kind.capitalize(), headers, rows)
 
 
 @reference.command(short_help="The topics of word vectors and posteriors.")
 @json_option
-def topics(as_json: bool) -> None:
+def topics() -> None:
     """List the built-in topics with their classes; a topic of your own is a TOML file.
 
     \b
@@ -97,67 +93,87 @@ def topics(as_json: bool) -> None:
 
     found = [lexicon.topic(name) for name in lexicon.topic_names()]
     rows = [(t.name, t.title, ", ".join(t.classes)) for t in found]
-    _listed("topics", ("name", "title", "classes"), rows, as_json)
+    _listed("topics", ("name", "title", "classes"), rows)
 
 
 @reference.command(short_help="The embedded models and vectors.")
 @json_option
-def models(as_json: bool) -> None:
+def models() -> None:
     """List what is embedded; everything else is named by its path, or as hf:NAME.
 
     \b
     Example:  evenhand list models
     """
-    from evenhand.causal.model import EMBEDDED as CAUSAL
-    from evenhand.masked.model import EMBEDDED as MASKED
+    from evenhand.models.sources import CAUSAL, MASKED
     from evenhand.vectors.store import EMBEDDED as VECTORS
 
     kinds = {
-        ("static word vectors", "evenhand vectors measure"): VECTORS,
-        ("masked model", "evenhand model measure"): MASKED,
-        ("causal model", "evenhand model measure"): CAUSAL,
+        ("static word vectors", "evenhand measure"): VECTORS,
+        ("masked model", "evenhand measure"): MASKED,
+        ("causal model", "evenhand measure"): CAUSAL,
     }
     rows = [
         (name, kind, f"{command} {name}")
         for (kind, command), names in kinds.items()
         for name in names
     ]
-    _listed("models", ("name", "kind", "measure it"), rows, as_json)
+    _listed("models", ("name", "kind", "measure it"), rows)
 
 
 @reference.command(short_help="The networks of few-shot classification.")
 @json_option
-def networks(as_json: bool) -> None:
-    """List the networks that `fewshot run --network` takes, with their own settings.
+def networks() -> None:
+    """List the networks that `lab fewshot run --network` takes, with their own settings.
 
     \b
     Example:  evenhand list networks
     """
-    from evenhand.fewshot.networks import NAMES, options
+    from evenhand.fewshot.networks import CHOICES, IN_CONTEXT, options
 
-    rows = [(name, NETWORKS[name.split("-")[0]], ", ".join(options(name))) for name in NAMES]
-    _listed("networks", ("name", "classifies by", "settings"), rows, as_json)
+    rows = [
+        (name, NETWORKS[name.split("-")[0]], ", ".join(() if name == IN_CONTEXT else options(name)))
+        for name in CHOICES
+    ]
+    _listed("networks", ("name", "classifies by", "settings"), rows)
 
 
 @reference.command(short_help="The sentence templates of the metrics.")
 @json_option
-def templates(as_json: bool) -> None:
+def templates() -> None:
     """List the sentence templates of the metrics; {…} stands for the word in question.
 
     \b
     Example:  evenhand list templates
     """
     from evenhand import lexicon
-    from evenhand.language.metrics.gest import TEMPLATES as GEST
     from evenhand.lexicon.phrases import phrases
-    from evenhand.masked.metrics.disco import TEMPLATES as DISCO
+    from evenhand.models.metrics.disco import TEMPLATES as DISCO
+    from evenhand.models.metrics.gest import TEMPLATES as GEST
 
     rows = [("professions", template.text) for template in lexicon.template_set().templates]
     rows += [("phrases", text) for text in phrases().carriers]
     rows += [("seat", text) for text in lexicon.sentence_templates()]
     rows += [("disco", text) for text in DISCO]
     rows += [("gest", f"{t.before}{{{t.male}|{t.female}}}{t.after}") for t in GEST]
-    _listed("templates", ("metric", "template"), rows, as_json)
+    _listed("templates", ("metric", "template"), rows)
+
+
+@reference.command(short_help="The prompts of `answers collect`.")
+@json_option
+def prompts() -> None:
+    """List the built-in sets of prompts, which `answers collect --prompts` takes by name.
+
+    \b
+    Example:  evenhand list prompts
+    """
+    from evenhand.lexicon.prompts import prompt_rows, prompt_sets
+
+    rows = []
+    for name, chosen in prompt_sets().items():
+        found = prompt_rows(name)
+        columns = ", ".join(found[0][1])
+        rows.append((name, chosen.title, str(len(found)), columns))
+    _listed("prompts", ("name", "title", "prompts", "columns"), rows)
 
 
 def _explain(about: Declaration) -> None:
@@ -165,7 +181,7 @@ def _explain(about: Declaration) -> None:
     role = "its test decides a verdict" if about.decides else ""
     role = role or ("it can support a verdict, not decide one" if about.confirms else "")
     rows = [
-        ("measures", f"{about.subject}; material: {about.material or 'built in'}"),
+        ("measures", f"{', '.join(about.subjects)}; material: {about.material or 'built in'}"),
         ("formula", about.formula),
         ("ideal", ideal),
         ("reading", about.reading),
@@ -195,25 +211,20 @@ def _help(option: Option) -> str:
     return f"{option.help}{allowed}{default}"
 
 
-def _as_json(about: Declaration) -> dict[str, Any]:
-    return {
-        field: getattr(about, field)
-        for field in ("name", "subject", "label", "question", "formula", "source", "ideal", "worse")
-    } | {
-        "decides": about.decides,
-        "confirms": about.confirms,
-        "material": about.material,
-        "reading": about.reading,
-        "caveats": about.caveats,
-        "options": [
-            {
-                "name": option.name,
-                "flags": flags_of(option),
-                "type": option.type.__name__,
-                "default": option.default,
-                "choices": option.choices,
-                "help": option.help,
-            }
-            for option in about.options
-        ],
-    }
+FIELDS = (
+    *("name", "subjects", "label", "question", "formula", "source", "ideal", "worse"),
+    *("decides", "confirms", "material", "reading", "caveats"),
+)
+
+
+def _as_json(about: Declaration) -> dict[str, object]:
+    options = [
+        {
+            "name": option.name,
+            "flags": flags_of(option),
+            "type": option.type.__name__,
+            **{name: getattr(option, name) for name in ("default", "choices", "help")},
+        }
+        for option in about.options
+    ]
+    return {**{name: getattr(about, name) for name in FIELDS}, "options": options}

@@ -9,9 +9,11 @@ import click
 from evenhand.cli.commands import Command
 from evenhand.cli.options import json_option, output_option
 from evenhand.cli.output import print_json, say
+from evenhand.cli.outputs import check_output
+from evenhand.cli.progress import is_set
 
 
-@click.command(cls=Command, short_help="Write the page of an audit again, or compare audits.")
+@click.command(cls=Command)
 @click.argument("folders", nargs=-1, required=True, metavar="DIR…", type=click.Path(path_type=Path))
 @click.option(
     "--label",
@@ -25,9 +27,7 @@ from evenhand.cli.output import print_json, say
     "comparison.html."
 )
 @json_option
-def report(
-    folders: tuple[Path, ...], labels: tuple[str, ...], output: str | None, as_json: bool
-) -> None:
+def report(folders: tuple[Path, ...], labels: tuple[str, ...], output: str | None) -> None:
     """Write report.html, its figures and the cards again from what an audit saved in DIR.
 
     With several folders, compare the audits with the first: in how many measures each is less or
@@ -47,16 +47,17 @@ def report(
 
         compared = compare_audits(folders, dict(_label(text) for text in labels))
         written = None
-        if output is not None or not as_json:
-            written = write_comparison(compared, output or "comparison.html")
-        if as_json:
-            print_json(**compared.to_dict())
+        if output is not None or not is_set("json"):
+            target = output or "comparison.html"
+            check_output(Path(target), list(folders))
+            written = write_comparison(compared, target)
+        if print_json(**compared.to_dict()):
             return
         for sentence in compared.findings:
             say(sentence)
         say(f"comparison: {written}")
         return
-    for option, given in (("--out", output), ("--label", labels), ("--json", as_json)):
+    for option, given in (("--out", output), ("--label", labels), ("--json", is_set("json"))):
         if given:
             raise click.UsageError(f"{option} is for the comparison of several audits")
     from evenhand.report import write_report

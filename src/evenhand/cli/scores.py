@@ -1,60 +1,43 @@
-"""`evenhand scores`: models compared by the scores of items, whoever made them."""
+"""`evenhand scores`: models compared by per-item scores from any tool."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli import completion
+from evenhand.cli import options as opt
 from evenhand.cli.commands import Command
-from evenhand.cli.options import (
-    cluster_option,
-    group_option,
-    item_option,
-    json_option,
-    prob_option,
-    score_option,
-)
-from evenhand.cli.output import (
-    interval,
-    number,
-    p_text,
-    print_json,
-    print_notes,
-    recording,
-    say,
-    table,
-)
+from evenhand.cli.output import Column, p_text, print_json, print_notes, print_rows, recording, say
+from evenhand.cli.progress import is_set
+from evenhand.wording import interval, number
 
 if TYPE_CHECKING:
-    from evenhand.results import Comparison
+    from evenhand.results import Comparison, Measurement
     from evenhand.scores import ScoreAnalysis
 
-__all__ = ["scores"]
-
 SHOWN = 10
-"""With more pairs of models than this, only those with the first-ranked model are shown."""
+"""The most pairs of models that are all shown; beyond, only those with the first-ranked model."""
 
 
-@click.command(
-    cls=Command, short_help="Compare models by per-item scores from any tool, with uncertainty."
-)
+@click.command(cls=Command)
 @click.argument("sources", metavar="FILE|FOLDER…", nargs=-1, required=True, type=completion.TABLE)
-@item_option
+@opt.item_option
 @click.option(
     "--model-column", "model", metavar="COLUMN", help="The column with the models' names."
 )
-@score_option(
+@opt.score_option(
     help="The column with the scores; the metric or scorer of a log (METRIC or METRIC,FILTER).",
 )
-@cluster_option(
+@opt.cluster_option(
     multiple=True,
     help="What items have in common: a document they are from, or a template that all of them "
     "were asked in; repeatable.",
 )
-@group_option(help="Groups of items to show separately.")
+@opt.group_option(help="Groups of items to show separately.")
 @click.option(
     "--task",
     metavar="NAME",
@@ -72,7 +55,6 @@ SHOWN = 10
     "--best",
     type=click.Choice(["highest", "lowest"]),
     default="highest",
-    show_default=True,
     help="Which mean is ranked first.",
 )
 @click.option(
@@ -85,32 +67,14 @@ SHOWN = 10
     is_flag=True,
     help="Templates that all items were asked in are the only ones of interest, not a sample.",
 )
-@prob_option()
-@click.option(
-    "-o",
-    "--out",
-    "output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Save everything as a page (.html) or JSON (.json), or the tables on the screen (.csv).",
+@opt.reading_options
+@opt.prob_option()
+@opt.output_option(
+    "Save everything as a page (.html) or JSON (.json), or the tables on the screen (.csv).",
+    endings=(".html", ".json", ".csv"),
 )
-@json_option
-def scores(
-    sources: tuple[str, ...],
-    item: str | None,
-    model: str | None,
-    score: str | None,
-    cluster: tuple[str, ...],
-    group: str | None,
-    task: tuple[str, ...],
-    ideal: float | None,
-    best: Literal["highest", "lowest"],
-    gap: bool,
-    fixed: bool,
-    prob: float,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+@opt.json_option
+def scores(sources: tuple[str, ...], prob: float, output: str | None, **options: Any) -> None:
     """Compare models by scores of the same items that any tool has made.
 
     \b
@@ -138,38 +102,23 @@ def scores(
     """
     from evenhand.scores import analyze
 
-    kinds = (".html", ".json", ".csv")
-    if output is not None and output.suffix.lower() not in kinds:
-        raise click.UsageError(f"--out: expected a file that ends in {' or '.join(kinds)}")
-    analysis = analyze(
-        *sources,
-        item=item,
-        model=model,
-        score=score,
-        cluster=cluster,
-        group=group,
-        task=task,
-        ideal=ideal,
-        best=best,
-        gap=gap,
-        fixed=fixed,
-        prob=prob,
-    )
-    if output is not None and output.suffix.lower() == ".html":
+    analysis = analyze(*sources, prob=prob, **options)
+    target = Path(output or "")
+    kind = target.suffix.lower()
+    if kind == ".html":
         from evenhand.report.scores import write_scores
 
-        write_scores(analysis, output)
-    elif output is not None and output.suffix.lower() == ".json":
-        analysis.save(output)
-    elif output is not None and as_json:
+        write_scores(analysis, target)
+    elif kind == ".json":
+        analysis.save(target)
+    elif kind and is_set("json"):
         raise click.UsageError("-o FILE.csv saves the tables on the screen: give it without --json")
-    if as_json:
-        print_json(command="scores", **analysis.to_dict())
+    if print_json(command="scores", **analysis.to_dict()):
         return
     with recording() as record:
         _print_tables(analysis)
-    if output is not None and output.suffix.lower() == ".csv":
-        record.save(str(output))
+    if kind == ".csv":
+        record.save(str(target))
     print_notes(analysis.notes)
     if output is not None:
         say(f"written: {output}")
@@ -181,17 +130,28 @@ def _print_tables(analysis: ScoreAnalysis) -> None:
     _print_means(analysis)
     _print_differences(analysis)
     if len(analysis.ranking) > 1:
-        ranks = [
-            (m.query, f"{m.value:g}", f"{m.low:g} to {m.high:g}", number(m.details["mean"]))
-            for m in analysis.ranking
-        ]
-        table("Ranks", ("model", "rank", "could be", "mean"), ranks)
+        print_rows(
+            "Ranks",
+            analysis.ranking,
+            {
+                "model": "query",
+                "rank": lambda m: f"{m.value:g}",
+                "could be": lambda m: f"{m.low:g} to {m.high:g}",
+                "mean": "mean",
+            },
+        )
     if analysis.agreement:
-        taus = [
-            (m.by, m.query, number(m.value, 2), interval(m.low, m.high, 2), f"{m.n}")
-            for m in analysis.agreement
-        ]
-        table("Agreement of ranks (Kendall's τ)", ("by", "between", "τ", "interval", "n"), taus)
+        print_rows(
+            "Agreement of ranks (Kendall's τ)",
+            analysis.agreement,
+            {
+                "by": "by",
+                "between": "query",
+                "τ": lambda m: number(m.value, 2),
+                "interval": lambda m: interval(m.low, m.high, 2),
+                "n": lambda m: str(m.n),
+            },
+        )
 
 
 def _print_means(analysis: ScoreAnalysis) -> None:
@@ -199,27 +159,27 @@ def _print_means(analysis: ScoreAnalysis) -> None:
     measured = analysis.by_rank()
     first = measured[0]
     scoped = any(m.select("scope") for m in measured)
-    rows = []
-    for m in measured:
-        [ends] = [interval(s.low, s.high) for s in m.select("scope")] or ["–"]
-        outcome = (p_text(m.p), str(m.details.get("outcome", "")))
-        rows.append([m.query, number(m.value), interval(m.low, m.high), *outcome, ends, f"{m.n:,}"])
-        rows += [
-            [
-                f"  {part.query}",
-                *(number(part.value), interval(part.low, part.high), "", "", "", f"{part.n:,}"),
-            ]
-            for part in m.parts
-            if part.by in ("group", "contrast")
-        ]
-    headers = ["model", "mean", "interval", "p", "bias", "these only", "n"]
-    hidden = {*(() if scoped else (5,)), *((3, 4) if first.ideal is None else ())}
-    used = [i for i in range(len(headers)) if i not in hidden]
-    table(
-        "Means" if first.metric != "gap" else "Gaps",
-        [headers[i] for i in used],
-        ([row[i] for i in used] for row in rows),
-    )
+    rows = [
+        row
+        for m in measured
+        for row in (m, *(part for part in m.parts if part.by in ("group", "contrast")))
+    ]
+
+    def of_models(show: Callable[[Measurement], str]) -> Callable[[Measurement], str]:
+        return lambda m: show(m) if m in measured else ""
+
+    columns: dict[str, Column[Measurement]] = {
+        "model": lambda m: m.query if m in measured else f"  {m.query}",
+        "mean": "value",
+        "interval": lambda m: interval(m.low, m.high),
+    }
+    if first.ideal is not None:
+        columns["p"] = of_models(lambda m: p_text(m.p))
+        columns["bias"] = of_models(lambda m: str(m.details.get("outcome", "")))
+    if scoped:
+        columns["these only"] = of_models(_scope)
+    columns["n"] = "n"
+    print_rows("Means" if first.metric != "gap" else "Gaps", rows, columns)
     text = f"interval: {100 * first.prob:g}%, {first.interval}."
     if first.ideal is not None:
         text += f" p: of a mean of {first.ideal:g}, corrected for all models (Holm)."
@@ -229,6 +189,12 @@ def _print_means(analysis: ScoreAnalysis) -> None:
             "decides nothing."
         )
     say(text)
+
+
+def _scope(m: Measurement) -> str:
+    """The interval for the items and templates at hand."""
+    [ends] = [interval(part.low, part.high) for part in m.select("scope")] or ["–"]
+    return ends
 
 
 def _print_differences(analysis: ScoreAnalysis) -> None:
@@ -241,41 +207,37 @@ def _print_differences(analysis: ScoreAnalysis) -> None:
         chosen = tuple(c for c in chosen if best in (c.before.query, c.after.query))
     if not chosen:
         return
-    scoped = any(c.parts for c in chosen)
-    rows = []
-    for c in chosen:
-        names, sign = (c.after.query, c.before.query), 1.0
-        if c.after.query == best:
-            names, sign = names[::-1], -1.0
 
-        def ends(result: Comparison, sign: float = sign) -> str:
-            low, high = sorted((sign * result.change.low, sign * result.change.high))
-            return interval(low, high)
+    def turned(c: Comparison) -> bool:
+        """Whether the row is the other model less the best, not the reverse."""
+        return c.after.query == best
 
-        row = [
-            names[0] if many else " - ".join(names),
-            number(sign * c.change.value),
-            ends(c),
-            p_text(c.p),
-            str(c.details["outcome"]),
-        ]
-        if scoped:
-            row.append(ends(c.parts[0]) if c.parts else "–")
-        rows.append([*row, needed_text(c)])
+    def ends(c: Comparison, of: Comparison) -> tuple[float, float]:
+        low, high = of.change.low, of.change.high
+        return (-high, -low) if turned(c) else (low, high)
+
+    def name(c: Comparison) -> str:
+        pair = (c.before.query, c.after.query) if turned(c) else (c.after.query, c.before.query)
+        return pair[0] if many else " - ".join(pair)
+
+    columns: dict[str, Column[Comparison]] = {
+        "model" if many else "models": name,
+        "difference": lambda c: -c.change.value if turned(c) else c.change.value,
+        "interval": lambda c: ends(c, c),
+        "p": lambda c: p_text(c.p),
+        "outcome": "outcome",
+    }
+    if any(c.parts for c in chosen):
+        columns["these only"] = lambda c: ends(c, c.parts[0]) if c.parts else None
+    columns["needed"] = needed_text
     ideal = analysis.measurements[0].ideal
     what = "Differences" if ideal is None else f"Differences of the distance from {ideal:g}"
-    table(
-        f"{what}: from {best}" if many else what,
-        [
-            *("model" if many else "models", "difference", "interval", "p", "outcome"),
-            *(["these only"] if scoped else []),
-            "needed",
-        ],
-        rows,
-    )
+    print_rows(f"{what}: from {best}" if many else what, chosen, columns)
+    pairs = len(analysis.comparisons)
+    together = f"interval, p: for all {pairs} pairs together (Bonferroni, Holm). " * (pairs > 1)
     say(
-        f"interval, p: for all {len(analysis.comparisons)} pairs together (Bonferroni, Holm). "
-        "needed: what would find a difference as large with a power of 80%, that pair alone."
+        f"{together}needed: what would find a difference as large with a power of 80%, that pair "
+        "alone."
     )
     if many:
         rest = len(analysis.comparisons) - len(chosen)

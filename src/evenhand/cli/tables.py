@@ -29,6 +29,8 @@ LONGEST_WORD = 32
 """Longer words, such as paths, may be broken."""
 MOST_LINES = 3
 """A cell that is not prose takes no more lines than this."""
+LONGEST_CELL = 2000
+"""Characters of a cell that are shown; the whole text is in the files that a command writes."""
 INDENT = "    "
 
 
@@ -44,9 +46,10 @@ def lay_out(headers: Sequence[str], rows: Iterable[Sequence[str]], limit: int) -
     """The lines of a table, none longer than `limit`.
 
     A column is aligned to the right where all its cells are numbers, intervals or empty. Only a
-    number that is itself longer than the limit makes a line longer.
+    number that is itself longer than the limit makes a line longer. Cells of more than
+    `LONGEST_CELL` characters are shortened.
     """
-    cells = [list(row) for row in rows]
+    cells = [[_shortened(cell) for cell in row] for row in rows]
     columns = [
         _Column(header, [row[i] for row in cells], first=i == 0) for i, header in enumerate(headers)
     ]
@@ -60,6 +63,10 @@ def lay_out(headers: Sequence[str], rows: Iterable[Sequence[str]], limit: int) -
         lines = lines or _side_by_side(columns, below, [], limit)
         lines = lines or _side_by_side(columns, below, above, limit)
     return lines or _blocks(columns, names, limit)
+
+
+def _shortened(cell: str) -> str:
+    return cell if len(cell) <= LONGEST_CELL else f"{cell[:LONGEST_CELL]}…"
 
 
 def width(text: str) -> int:
@@ -113,7 +120,7 @@ def _words(text: str) -> list[str]:
 
 
 def _fitting(word: str, limit: int) -> int:
-    """How many characters of a word fit."""
+    """The number of characters of a word that fit."""
     used = 0
     for count, character in enumerate(word):
         used += width(character)
@@ -173,7 +180,7 @@ def _fit(columns: Sequence[_Column], limit: int) -> tuple[list[int], str] | None
             able = [i for i, c in enumerate(columns) if widths[i] > c.narrowest]
             if not able:
                 break
-            # headings give way first, then the widest text
+            # shrink headings first, then the widest text
             heads = [i for i in able if columns[i].numeric]
             widest = max(heads or able, key=widths.__getitem__)
             widths[widest] -= 1
@@ -202,7 +209,7 @@ def _side_by_side(
 
 
 def _blocks(columns: Sequence[_Column], names: Sequence[_Column], limit: int) -> list[Line]:
-    """The names again and again, each time with as many further columns as fit."""
+    """Several blocks, each with the names and as many further columns as fit."""
     name = _Column(
         "  ".join(filter(None, (c.header for c in names))),
         [_joined(cells) for cells in zip(*(c.cells for c in names), strict=True)],

@@ -1,4 +1,4 @@
-"""`evenhand text …`: rewrite, filter and count text."""
+"""`evenhand rewrite`, `filter`, `odds` and `lab annotate`: rewrite, filter and count text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,29 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli import completion
-from evenhand.cli.commands import Group
-from evenhand.cli.options import (
-    F,
-    combine,
-    configure,
-    declared_options,
-    form_of,
-    format_options,
-    item_option,
-    items_option,
-    json_option,
-    names_option,
-    output_option,
-    prob_option,
-    reading_options,
-    restart_option,
-    results_options,
-    seed_option,
-    shared,
-    split_names,
-    worker_count,
-    workers_option,
-)
+from evenhand.cli import options as opt
+from evenhand.cli.commands import Command, Group
+from evenhand.cli.options import F
 from evenhand.cli.output import (
     estimate,
     print_finding,
@@ -48,9 +28,12 @@ from evenhand.cli.output import (
     say,
     table,
 )
-from evenhand.cli.progress import progress_bar
+from evenhand.cli.outputs import OutputFile
+from evenhand.cli.progress import is_set, progress_bar
 from evenhand.fewshot.settings import DataSettings
-from evenhand.instruments import Run, instruments
+from evenhand.instruments import Run
+from evenhand.text.metrics.annotation import Annotation
+from evenhand.text.metrics.odds import Odds
 from evenhand.text.rewrite import rewrite_all
 from evenhand.text.rewrite.counterfactuals import VERSIONS
 from evenhand.text.rewrite.names import Anonymize
@@ -60,45 +43,65 @@ from evenhand.text.structural import Filter
 
 if TYPE_CHECKING:
     from evenhand.results import Measurement
-    from evenhand.text.corpus.pipeline import Flip
-    from evenhand.text.rewrite import Rewriter
+    from evenhand.text.corpus.formats import Form
+    from evenhand.text.corpus.pipeline import CorpusWork, Flip, RewriteWork
     from evenhand.text.rewrite.stereotype import Selection
 
-__all__ = ["text"]
 
-ODDS, ANNOTATION = map(instruments("corpus").__getitem__, ("odds", "annotation"))
-
-
-@click.group(cls=Group, short_help="Rewrite, filter and count text.")
-def text() -> None:
-    """Rewrite the gender of texts, find sentences that show bias, and count who stands for what.
+@click.group(cls=Group)
+def rewrite() -> None:
+    """Rewrite the gender of texts: swap it, neutralize it, anonymize names, or undo that.
 
     FILE is text with one document per line, or a CSV, TSV or JSONL file, also compressed; - is the
     standard input.
 
     \b
     Examples:
-      evenhand text swap "Her neighbour waved to her."
-      evenhand text filter sentences.txt -o biased.jsonl
-      evenhand text odds bios.csv --label occupation --gender gender
+      evenhand rewrite swap "Her neighbour waved to her."
+      evenhand rewrite neutralize posts.jsonl --text text -o neutral.jsonl
     """
 
 
 # ---- documents in files
 
 
-streaming_options = combine(
-    format_options,
-    workers_option,
-    restart_option,
+streaming_options = opt.combine(
+    opt.format_options,
+    opt.workers_option,
+    opt.restart_option,
 )
 
 
-def reading_bar(sources: Sequence[str]) -> AbstractContextManager[Any]:
-    """The progress through the files; the standard input has no length, and may be typed."""
-    if list(sources) == ["-"]:
-        return nullcontext()
-    return progress_bar("reading", "kB", scale=1000)
+def stream_documents(
+    work: CorpusWork | RewriteWork,
+    options: Mapping[str, Any],
+    output: str,
+    form: Form,
+    **about: Any,
+) -> dict[str, int]:
+    """Stream the documents of the files through the work, with progress on stderr.
+
+    The standard input has no length, and may be typed: it has no progress.
+    """
+    from evenhand.text.corpus.pipeline import stream
+
+    sources = options["files"] or ("-",)
+    typed = list(sources) == ["-"]
+    with nullcontext() if typed else progress_bar("reading", "kB", scale=1000) as progress:
+        return stream(
+            sources,
+            output,
+            work,
+            form=form,
+            workers=opt.worker_count(options["workers"], sources),
+            restart=options["restart"],
+            progress=progress,
+            **about,
+        )
+
+
+def _form(options: Mapping[str, Any]) -> Form:
+    return opt.form_of(options["files"] or ("-",), options["field"], options["form"])
 
 
 # ---- rewriting
@@ -107,47 +110,53 @@ def reading_bar(sources: Sequence[str]) -> AbstractContextManager[Any]:
 class Direction(click.Choice[str]):
     """male-to-female, also written male→female or m2f."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         spelled = str(value).replace("→", "-to-").replace("m2f", "male-to-female")
         return super().convert(spelled.replace("f2m", "female-to-male"), param, ctx)
 
 
-rewriting_options = combine(
+rewriting_options = opt.combine(
     click.argument("files", nargs=-1, metavar="[FILE…|TEXT…|-]", type=completion.TEXT_FILE),
-    output_option("Write here instead of stdout; .gz, .bz2 and .zst compress."),
+    opt.output_option("Write here instead of stdout; .gz, .bz2 and .zst compress."),
     click.option(
         "--edits",
-        type=click.Path(dir_okay=False),
+        type=OutputFile(dir_okay=False),
         help="Write every edit here, one JSON line each: document, offset, rule, before, after.",
     ),
     streaming_options,
-    json_option,
+    opt.json_option,
 )
-append_option = shared(
+append_option = opt.shared(
     "--append",
     is_flag=True,
-    help="Write every record, and behind it its rewritten copy where it changed (CDA).",
+    help="Write every record, followed by its rewritten copy where it changed (CDA).",
 )
 
 
-def _kinds(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[str, ...] | None:
-    return split_names(ctx, parameter, values) or None
+def _names_or_none(values: tuple[str, ...]) -> tuple[str, ...] | None:
+    return opt.split_names(values) or None
+
+
+WORDS: Mapping[str, Mapping[str, object]] = {
+    "kinds": {"callback": opt.callback(_names_or_none)},
+    "pairs": {"type": click.Path(exists=True, dir_okay=False)},
+}
+"""Changes to the declared options that choose word pairs."""
 
 
 def swap_options(names: str, probability: float) -> Callable[[F], F]:
     """The options of swap and substitute, which differ in two defaults."""
-    return combine(
-        declared_options(
+    return opt.combine(
+        opt.declared_options(
             Swap,
             direction={"type": Direction(["both", "male-to-female", "female-to-male"])},
             names={"default": names},
             probability={"default": probability},
-            kinds={"callback": _kinds},
-            pairs={"type": click.Path(exists=True, dir_okay=False)},
+            **WORDS,
         ),
-        seed_option(),
+        opt.seed_option(),
         click.option(
             "--flip",
             metavar="COLUMN",
@@ -158,10 +167,10 @@ def swap_options(names: str, probability: float) -> Callable[[F], F]:
     )
 
 
-@text.command(short_help="Every gendered word to its dual: he ↔ she, mother ↔ father.")
+@rewrite.command(short_help="Every gendered word to its dual: he ↔ she, mother ↔ father.")
 @rewriting_options
 @swap_options("off", 1.0)
-def swap(**options: Any) -> None:
+def swap(**options: object) -> None:
     """Replace every gendered word by its dual; case and punctuation stay. One document per line.
 
     `her` becomes him or his, `his` becomes her or hers, by grammar. Hashtags, addresses and
@@ -169,24 +178,24 @@ def swap(**options: Any) -> None:
 
     \b
     Examples:
-      evenhand text swap "Her neighbour waved to her."
-      evenhand text swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --workers 2
-      evenhand text swap reviews.csv --text text --flip gender --append -o augmented.csv
+      evenhand rewrite swap "Her neighbour waved to her."
+      evenhand rewrite swap corpus.txt.gz -o swapped.txt.gz --edits edits.jsonl --workers 2
+      evenhand rewrite swap reviews.csv --text text --flip gender --append -o augmented.csv
     """
     _run_swap(options)
 
 
-@text.command(short_help="Swap half of the documents in place, first names too (CDS).")
+@rewrite.command(short_help="Swap half of the documents in place, first names too (CDS).")
 @rewriting_options
 @swap_options("fixed", 0.5)
-def substitute(**options: Any) -> None:
+def substitute(**options: object) -> None:
     """Counterfactual data substitution: swap each document with probability one half, in place.
 
     First names are swapped too, by fixed pairs of similar frequency, or at random; a name becomes
     the same new name in all of a document.
 
     \b
-    Example:  evenhand text substitute corpus.txt -o balanced.txt --seed 1
+    Example:  evenhand rewrite substitute corpus.txt -o balanced.txt --seed 1
     """
     _run_swap(options)
 
@@ -196,7 +205,7 @@ def _run_swap(options: dict[str, Any], **more: Any) -> None:
     _run(Swap, options, own_pairs=Path(own).read_bytes() if own else b"", **more)
 
 
-@text.command(short_help="The pro- or anti-stereotypical version of a labelled corpus.")
+@rewrite.command(short_help="The pro- or anti-stereotypical version of a labelled corpus.")
 @rewriting_options
 @click.option(
     "--stereotype",
@@ -205,20 +214,19 @@ def _run_swap(options: dict[str, Any], **more: Any) -> None:
     required=True,
     help="Persons of the gender that their class leans to, or of the other.",
 )
-@declared_options(
+@opt.declared_options(
     DataSettings,
     only=["label", "gender", "male", "female", "leaning"],
     label={"required": True, "help": "Column of the class."},
     gender={"required": True, "help": "Column of the person's gender, changed with the text."},
 )
-@declared_options(
+@opt.declared_options(
     Swap,
     only=["names", "keep_named", "kinds", "unsafe", "pairs", "judge"],
     names={"default": "random"},
-    kinds={"callback": _kinds},
-    pairs={"type": click.Path(exists=True, dir_okay=False)},
+    **WORDS,
 )
-@seed_option()
+@opt.seed_option()
 def stereotype(
     version: str,
     label: str,
@@ -237,11 +245,11 @@ def stereotype(
 
     \b
     Examples:
-      evenhand text stereotype bios.csv --label job --gender sex --stereotype pro -o pro.csv
-      evenhand text stereotype bios.csv --label job --gender sex --stereotype anti -o anti.csv
+      evenhand rewrite stereotype bios.csv --label job --gender sex --stereotype pro -o pro.csv
+      evenhand rewrite stereotype bios.csv --label job --gender sex --stereotype anti -o anti.csv
     """
     from evenhand.text.corpus.pipeline import GENDER_CODES, Flip
-    from evenhand.text.metrics.odds import Counts, count_rows
+    from evenhand.text.metrics.odds import GenderCounts, count_rows
     from evenhand.text.rewrite.stereotype import Selection, leanings
 
     sources = options["files"]
@@ -255,10 +263,12 @@ def stereotype(
         for pair in (own or GENDER_CODES)
         for code, side in zip(pair, ("male", "female"), strict=True)
     }
-    sides = [[code for code, side in codes.items() if side == name] for name in ("male", "female")]
-    counts = Counts.join(
+    male_codes, female_codes = (
+        [c for c in codes if codes[c] == side] for side in ("male", "female")
+    )
+    counts = GenderCounts.join(
         [
-            count_rows(source, label, gender, male=sides[0], female=sides[1]).to_dict()
+            count_rows(source, label, gender, male=male_codes, female=female_codes).to_dict()
             for source in sources
         ]
     )
@@ -270,7 +280,7 @@ def stereotype(
         codes,
     )
     named = {side: [n for n, s in select.leaning.items() if s == side] for side in rows}
-    if not options["as_json"]:
+    if not is_set("json"):
         shown = "; ".join(f"{side}: {', '.join(named[side]) or 'none'}" for side in named)
         click.echo(f"classes that lean {shown}", err=True)
     _run_swap(
@@ -281,55 +291,54 @@ def stereotype(
     )
 
 
-@text.command(short_help="Singular they with its verbs, neutral titles and roles.")
+@rewrite.command(short_help="Singular they with its verbs, neutral titles and roles.")
 @rewriting_options
-@declared_options(Neutralize)
+@opt.declared_options(Neutralize)
 @append_option()
-def neutralize(**options: Any) -> None:
+def neutralize(**options: object) -> None:
     """He and she become they, and their verbs agree: "she runs and sings" → "they run and sing".
 
     \b
     Examples:
-      echo "Does she know he's here?" | evenhand text neutralize
-      evenhand text neutralize posts.jsonl --text text -o neutral.jsonl --nouns all
+      echo "Does she know he's here?" | evenhand rewrite neutralize
+      evenhand rewrite neutralize posts.jsonl --text text -o neutral.jsonl --nouns all
     """
     _run(Neutralize, options)
 
 
-@text.command(short_help="Person names to E1, E2 …, the same name to the same number.")
+@rewrite.command(short_help="Person names to E1, E2 …, the same name to the same number.")
 @rewriting_options
-@declared_options(Anonymize)
+@opt.declared_options(Anonymize)
 @append_option()
-def anonymize(**options: Any) -> None:
+def anonymize(**options: object) -> None:
     """Person names become E1, E2 … consistently within a document (a line, or a field).
 
     \b
     Example:
-      echo "Marie Curie spoke. Curie was thanked." | evenhand text anonymize
+      echo "Marie Curie spoke. Curie was thanked." | evenhand rewrite anonymize
     """
     _run(Anonymize, options)
 
 
-@text.command(short_help="Every text with versions of another gender, or of none.")
+@rewrite.command(short_help="Every text with versions of another gender, or of none.")
 @click.argument("source", metavar="FILE", type=completion.TABLE)
 @click.option("--text", "column", metavar="COLUMN", help="Column of the text.")
-@item_option
-@names_option(
+@opt.item_option
+@opt.names_option(
     "--versions",
     default=tuple(VERSIONS),
-    show_default=True,
     type=completion.Value(lambda: VERSIONS, separator=","),
     help="Which versions: words and names swapped, words or names alone, no gender stated.",
 )
-@output_option("Where they are written: .jsonl, .csv or .parquet.")
-@json_option
+@opt.output_option("Where they are written: .jsonl, .csv or .parquet.", required=True)
+@opt.reading_options
+@opt.json_option
 def counterfactuals(
     source: str,
     column: str | None,
     item: str | None,
     versions: tuple[str, ...],
-    output: str | None,
-    as_json: bool,
+    output: str,
 ) -> None:
     """Write each text of a table with its counterfactual versions, for any classifier to answer.
 
@@ -339,15 +348,13 @@ def counterfactuals(
 
     \b
     Examples:
-      evenhand text counterfactuals bios.csv --text bio -o pairs.jsonl
+      evenhand rewrite counterfactuals bios.csv --text bio -o pairs.jsonl
       evenhand classifier pairs-with-answers.jsonl --pred answer --group gender
     """
     from evenhand.files import check_row_format, open_rows
     from evenhand.text.rewrite.counterfactuals import counterfactual_rows
     from evenhand.text.tables import open_table, text_column
 
-    if output is None:
-        raise click.UsageError("-o: name the file that the texts are written to")
     check_row_format(output)
     chosen = column or text_column(source, "Name it with --text")
     names = list(versions)
@@ -360,16 +367,15 @@ def counterfactuals(
             write({key: [row[key] for row in block] for key in block[0]})
             counts.update(row["version"] for row in block)
     written = {name: counts[name] for name in ("original", *names)}
-    if as_json:
-        print_json(command="text counterfactuals", output=output, versions=written)
+    if print_json(command="rewrite counterfactuals", output=output, versions=written):
         return
     shown = ", ".join(f"{count:,} {name}" for name, count in written.items())
     click.echo(f"written: {output} ({shown})")
 
 
 def _run(
-    cls: Callable[..., Rewriter],
-    parameters: Mapping[str, Any],
+    cls: type[Swap | Neutralize | Anonymize],
+    given: Mapping[str, Any],
     own_pairs: bytes = b"",
     *,
     flip: Flip | None = None,
@@ -381,43 +387,36 @@ def _run(
     `select` takes some of the records, by the columns `label` and that of `flip`.
     """
     from evenhand.text.corpus.formats import Csv, Jsonl
-    from evenhand.text.corpus.pipeline import Flip, RewriteWork, stream
+    from evenhand.text.corpus.pipeline import Flip, RewriteWork
 
-    given = dict(parameters)
     seed = {"seed": given["seed"]} if "seed" in given else {}
     if given.get("flip"):
         flip = Flip(given["flip"], given["direction"])
     work = RewriteWork(
-        configure(cls, given, **seed), append=given["append"], flip=flip, select=select
+        opt.configure(cls, given, **seed), append=given["append"], flip=flip, select=select
     )
     if texts := _given_texts(given["files"]):
         for rewritten in rewrite_all(texts, work.rewriter):
             click.echo(rewritten.text)
         return
-    output, as_json = given["output"], given["as_json"]
-    if as_json and output is None:
+    output = given["output"]
+    if is_set("json") and output is None:
         raise click.UsageError("--json needs -o: stdout is where the rewritten text would go")
-    sources = given["files"] or ("-",)
-    form = form_of(sources, given["field"], given["form"])
+    form = _form(given)
     if flip is not None:
         if not isinstance(form, Csv | Jsonl):
-            name = "--flip" if select is None else "--label and --gender"
-            verb = "goes" if select is None else "go"
-            raise click.UsageError(f"{name} {verb} with JSONL and CSV, not with lines")
+            name = "--flip goes" if select is None else "--label and --gender go"
+            raise click.UsageError(f"{name} with JSONL and CSV, not with lines")
         form = replace(form, flip=flip.column, label=label)
-    with reading_bar(sources) as progress:
-        counts = stream(
-            sources,
-            output or "-",
-            work,
-            form=form,
-            edits=given["edits"],
-            workers=worker_count(given["workers"], sources),
-            restart=given["restart"],
-            progress=progress,
-            fingerprint=f"{work!r} {own_pairs!r}",
-        )
-    if as_json:
+    counts = stream_documents(
+        work,
+        given,
+        output or "-",
+        form,
+        edits=given["edits"],
+        fingerprint=f"{work!r} {own_pairs!r}",
+    )
+    if is_set("json"):
         command = click.get_current_context().info_name
         leaning = {} if select is None else {"leaning": dict(select.leaning)}
         print_json(command=command, output=output, **_rewriting_counts(counts), **leaning)
@@ -440,66 +439,62 @@ def _given_texts(arguments: Sequence[str]) -> list[str]:
     return texts
 
 
+def _counts_of(kind: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts of one kind, such as "rule:name"."""
+    return {k.removeprefix(kind): n for k, n in counts.items() if k.startswith(kind)}
+
+
 def _rewriting_counts(counts: Mapping[str, int]) -> dict[str, Any]:
-    rules = {k.removeprefix("rule:"): n for k, n in counts.items() if k.startswith("rule:")}
-    left = {
-        k.removeprefix("unchanged:"): n for k, n in counts.items() if k.startswith("unchanged:")
-    }
-    others = {k: n for k, n in counts.items() if ":" not in k}
-    unchanged = {"unchanged": left} if left else {}
+    rules, left = _counts_of("rule:", counts), _counts_of("unchanged:", counts)
     return {
-        **others,
+        **{k: n for k, n in counts.items() if ":" not in k},
         "rules": dict(sorted(rules.items(), key=lambda item: -item[1])),
-        **unchanged,
+        **({"unchanged": left} if left else {}),
     }
 
 
 def _rewriting_summary(counts: Mapping[str, int], output: str | None) -> str:
     rows = _rewriting_counts(counts)
-    rules = ", ".join(f"{name} {n:,}" for name, n in rows["rules"].items())
     message = (
         f"{rows.get('changed', 0):,} of {rows.get('documents', 0):,} documents changed, "
         f"{rows.get('edits', 0):,} edits"
     )
-    left = ", ".join(f"{reason}: {n:,}" for reason, n in rows.get("unchanged", {}).items())
-    message += f" ({rules})" if rules else ""
-    return (
-        message
-        + (f"; left as they are: {left}" if left else "")
-        + (f" → {output}" if output else "")
-    )
+    if rows["rules"]:
+        message += f" ({', '.join(f'{name} {n:,}' for name, n in rows['rules'].items())})"
+    if left := rows.get("unchanged"):
+        reasons = ", ".join(f"{reason}: {n:,}" for reason, n in left.items())
+        message += f"; left as they are: {reasons}"
+    return message + (f" → {output}" if output else "")
 
 
-@text.command(short_help="The input back, from the output and its edits.")
+@rewrite.command(short_help="The input back, from the output and its edits.")
 @click.argument("rewritten", type=click.Path(exists=True, dir_okay=False))
 @click.argument("edits", type=click.Path(exists=True, dir_okay=False))
-@output_option("Where the original input is written; required.")
-@format_options
+@opt.output_option("Where the original input is written.", required=True)
+@opt.format_options
 @append_option(help="The output was written with --append.")
-@json_option
+@opt.json_option
 def undo(
     rewritten: str,
     edits: str,
-    output: str | None,
+    output: str,
     field: str | None,
     form: str | None,
     append: bool,
-    as_json: bool,
 ) -> None:
     """Invert the edits of `--edits`: byte for byte what was read.
 
     \b
     Example:
-      evenhand text swap in.txt -o out.txt --edits edits.jsonl
-      evenhand text undo out.txt edits.jsonl -o back.txt
+      evenhand rewrite swap in.txt -o out.txt --edits edits.jsonl
+      evenhand rewrite undo out.txt edits.jsonl -o back.txt
     """
     from evenhand.text.corpus.pipeline import restore
 
-    if output is None:
-        raise click.UsageError("-o is needed: where should the input be written?")
-    count = restore(rewritten, edits, output, form=form_of([rewritten], field, form), append=append)
-    if as_json:
-        print_json(command="text undo", documents=count, output=output)
+    count = restore(
+        rewritten, edits, output, form=opt.form_of([rewritten], field, form), append=append
+    )
+    if print_json(command="rewrite undo", documents=count, output=output):
         return
     click.echo(f"{count:,} documents restored → {output}", err=True)
 
@@ -507,30 +502,19 @@ def undo(
 # ---- structural filter
 
 
-@text.command("filter", short_help="Sentences with structural bias, their pronoun masked.")
+@click.command("filter", cls=Command)
 @click.argument("files", nargs=-1, metavar="[FILE…|-]", type=completion.TEXT_FILE)
-@output_option("Write the accepted sentences here instead of stdout, one JSON line each.")
+@opt.output_option("Write the accepted sentences here instead of stdout, one JSON line each.")
 @click.option(
     "--rejected",
-    type=click.Path(dir_okay=False),
+    type=OutputFile(dir_okay=False),
     help="Write the rejected sentences here, one JSON line each, with the reason.",
 )
 @click.option("--funnel", is_flag=True, help="Print how many sentences each step leaves.")
-@declared_options(Filter)
+@opt.declared_options(Filter)
 @streaming_options
-@json_option
-def filter_command(
-    files: tuple[str, ...],
-    output: str | None,
-    rejected: str | None,
-    funnel: bool,
-    field: str | None,
-    form: str | None,
-    workers: int | None,
-    restart: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+@opt.json_option
+def filter_command(output: str | None, rejected: str | None, funnel: bool, **options: Any) -> None:
     """Find sentences in which a gendered pronoun stands for a gender-neutral word, and mask it.
 
     Four steps (Ye et al. 2021): exactly one gendered pronoun; no other word that states a sex; the
@@ -540,30 +524,19 @@ def filter_command(
 
     \b
     Examples:
-      evenhand text filter sentences.txt -o biased.jsonl --funnel
-      evenhand text filter news.jsonl --text body --split-sentences -o biased.jsonl
+      evenhand filter sentences.txt -o biased.jsonl --funnel
+      evenhand filter news.jsonl --text body --split-sentences -o biased.jsonl
     """
     from evenhand.text.coreference import resolver as load_resolver
-    from evenhand.text.corpus.pipeline import stream
 
     load_resolver(options["resolver"])  # a missing package or model is an error before any work
-    work = configure(Filter, options, log=rejected is not None)
-    sources = files or ("-",)
-    with reading_bar(sources) as progress:
-        counts = stream(
-            sources,
-            output or (os.devnull if as_json else "-"),
-            work,
-            form=form_of(sources, field, form),
-            edits=rejected,
-            workers=worker_count(workers, sources),
-            restart=restart,
-            progress=progress,
-        )
-    if as_json:
+    work = opt.configure(Filter, options, log=rejected is not None)
+    target = output or (os.devnull if is_set("json") else "-")
+    counts = stream_documents(work, options, target, _form(options), edits=rejected)
+    if is_set("json"):
         steps = _filter_counts(counts)
         resolver = options["resolver"]
-        print_json(command="text filter", output=output, resolver=resolver, **steps)
+        print_json(command="filter", output=output, resolver=resolver, **steps)
     elif funnel:
         click.echo(_funnel_table(counts), err=output is None)
     elif output is not None or sys.stderr.isatty():
@@ -605,24 +578,28 @@ def _funnel_table(counts: Mapping[str, int]) -> str:
 # ---- odds ratios
 
 
-@text.command(short_help="Which classes of a corpus lean male, which female.")
+@click.command(cls=Command)
 @click.argument("file", type=completion.TABLE)
-@declared_options(ODDS)
-@reading_options
+@opt.declared_options(Odds)
+@opt.reading_options
 @click.option(
     "--top",
     type=click.IntRange(1),
     default=10,
-    show_default=True,
     help="Number of rows shown, of each side where there are two.",
 )
 @click.option("--exact", is_flag=True, help="Show the exact interval in the table.")
-@results_options(items=False)
-@items_option("Save all classes, one row each: .csv.")
-@prob_option()
-@json_option
+@opt.results_options(items=False)
+@opt.items_option("Save all classes, one row each: .csv.")
+@opt.prob_option()
+@opt.json_option
 def odds(
-    file: str, top: int, exact: bool, items: str | None, prob: float, as_json: bool, **options: Any
+    file: str,
+    top: int,
+    exact: bool,
+    items: str | None,
+    prob: float,
+    **options: object,
 ) -> None:
     """The odds ratio of each class: its odds among men over its odds among women.
 
@@ -632,9 +609,9 @@ def odds(
 
     \b
     Examples:
-      evenhand text odds bios.csv --label occupation --gender gender
-      evenhand text odds bios.jsonl.gz --label job --gender sex --male 0 --female 1 --json
-      evenhand text odds bios.parquet --label job --text biography --top 5 --items odds.csv
+      evenhand odds bios.csv --label occupation --gender gender
+      evenhand odds bios.jsonl.gz --label job --gender sex --male 0 --female 1 --json
+      evenhand odds bios.parquet --label job --text biography --top 5 --items odds.csv
     """
     from evenhand.files import save_csv
     from evenhand.text import leaning
@@ -644,10 +621,10 @@ def odds(
     if items:
         check([file], items)
     with progress_bar(f"reading {file}"):
-        measurement = configure(ODDS, options).measure(Corpus(file), None, Run(prob=prob))
+        measurement = opt.configure(Odds, options).measure(Corpus(file), None, Run(prob=prob))
     if items:
         save_csv(items, map(_csv_row, measurement.items))
-    if as_json:
+    if is_set("json"):
         male, female = ([part.query for part in side] for side in leaning(measurement, top))
         print_json(measurements=[measurement], leaning_male=male, leaning_female=female)
         return
@@ -677,13 +654,7 @@ def _print_odds(measurement: Measurement, top: int, exact: bool) -> None:
             [_with_exact_interval(part) if exact else part for part in parts],
             label=lambda part: part.query + ("*" if part.details["corrected"] else ""),
             text=_format_ratio,
-            columns={
-                **{
-                    gender: lambda part, gender=gender: f"{part.details[gender]:,}"  # type: ignore[misc]
-                    for gender in ("male", "female")
-                },
-                "women, %": _format_share,
-            },
+            columns={"male": "male", "female": "female", "women, %": _format_share},
             hide=["ideal", "n", "legend"],
         )
     counts = measurement.details["counts"]
@@ -730,64 +701,60 @@ def _format_ratio(value: float) -> str:
 # ---- annotation
 
 
-@text.group(short_help="Sheets for annotators, and their verdicts back.")
+@click.group(cls=Group)
 def annotate() -> None:
     """How many of the filter's sentences do people find right? Write a sheet, read it back.
 
     \b
     Examples:
-      evenhand text annotate sheet accepted.jsonl -o sheet.csv --sample 100
-      evenhand text annotate read ann.csv ben.csv cleo.csv
+      evenhand lab annotate sheet accepted.jsonl -o sheet.csv --sample 100
+      evenhand lab annotate read ann.csv ben.csv cleo.csv
     """
 
 
 @annotate.command(short_help="Write a sheet from the filter's output.")
-@reading_options
+@opt.reading_options
 @click.argument("filtered", type=completion.TEXT_FILE)
-@output_option("The sheet to write, a CSV.")
-@click.option("--sample", type=click.IntRange(1), help="Only so many sentences, at random.")
-@seed_option()
-@json_option
-def sheet(filtered: str, output: str | None, sample: int | None, seed: int, as_json: bool) -> None:
+@opt.output_option("The sheet to write, a CSV.", required=True)
+@click.option("--sample", type=click.IntRange(1), help="Number of sentences, drawn at random.")
+@opt.seed_option()
+@opt.json_option
+def sheet(filtered: str, output: str, sample: int | None, seed: int) -> None:
     """Write a CSV with one row per sentence and an empty column verdict, to be filled: yes or no.
 
-    FILTERED is what `evenhand text filter` wrote. Every annotator gets a copy of the same sheet.
+    FILTERED is what `evenhand filter` wrote. Every annotator gets a copy of the same sheet.
 
     \b
-    Example:  evenhand text annotate sheet accepted.jsonl -o sheet.csv --sample 100
+    Example:  evenhand lab annotate sheet accepted.jsonl -o sheet.csv --sample 100
     """
     from evenhand.text.sheets import write_sheet
 
-    if output is None:
-        raise click.UsageError("sheet: expected -o and the name of the sheet to write")
     count = write_sheet(filtered, output, sample=sample, seed=seed)
-    if as_json:
-        print_json(command="text annotate sheet", sentences=count, output=output)
+    if print_json(command="lab annotate sheet", sentences=count, output=output):
         return
     say(f"{count:,} sentences written to {output}")
 
 
 @annotate.command(short_help="Majority, accuracy and agreement of filled sheets.")
 @click.argument("sheets", nargs=-1, required=True, metavar="SHEET…", type=completion.TABLE)
-@declared_options(ANNOTATION)
-@reading_options
+@opt.declared_options(Annotation)
+@opt.reading_options
 @click.option("--filtered", help="The filter's JSONL: check the ids, carry over all its fields.")
-@results_options(items=False)
-@items_option("Save the sentences with their verdicts as JSON lines.", endings=())
-@prob_option()
-@json_option
+@opt.results_options(items=False)
+@opt.items_option("Save the sentences with their verdicts as JSON lines.", endings=())
+@opt.prob_option()
+@opt.json_option
 def read(
     sheets: tuple[str, ...],
     filtered: str | None,
     items: str | None,
     prob: float,
-    as_json: bool,
-    **options: Any,
+    **options: object,
 ) -> None:
     """Read filled sheets, one per annotator, and report how many sentences are truly structural.
 
     \b
-    Example:  evenhand text annotate read ann.csv ben.csv cleo.csv dan.csv --items judged.jsonl
+    Example:  evenhand lab annotate read ann.csv ben.csv cleo.csv dan.csv --items judged.jsonl
     """
     from evenhand.text import save_verdicts
     from evenhand.text.corpus.pipeline import check
@@ -796,17 +763,16 @@ def read(
     if items:
         check([*sheets, *([filtered] if filtered else [])], items)
     corpus = Corpus(filtered) if filtered else None
-    measurement = configure(ANNOTATION, options).measure(corpus, sheets, Run(prob=prob))
+    measurement = opt.configure(Annotation, options).measure(corpus, sheets, Run(prob=prob))
     if items:
         save_verdicts(measurement, items)
-    if as_json:
-        print_json(measurements=[measurement])
+    if print_json(measurements=[measurement]):
         return
     annotators = measurement.details["annotators"]
     table(
         "Annotators",
         ("annotator", "yes", "no", "empty", "absent"),
-        ([name, *(f"{n:,}" for n in tally.values())] for name, tally in annotators.items()),
+        ([name, *tally.values()] for name, tally in annotators.items()),
     )
     print_measurements("Verdict of the majority, and agreement", [measurement], parts=True)
     counts = measurement.details["counts"]

@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from evenhand.classifier.predictions import Predictions, read_predictions
 from evenhand.errors import InputError, UnknownNameError
-from evenhand.files import plain
+from evenhand.files import plain, spreadsheet_cell
 from evenhand.report.findings import Findings, StageResult
 from evenhand.report.methods import label_of
 from evenhand.report.verdicts import SUBJECTS, VerdictTest
 from evenhand.results import Comparison, Measurement
 from evenhand.text.rewrite.counterfactuals import ORIGINAL, counterfactuals
 from evenhand.text.tables import open_table, text_column
+from evenhand.wording import p_value
 
 Row = Mapping[str, Any]
 PAGE = 50
@@ -94,7 +97,7 @@ def _change(c: Comparison) -> dict[str, Any]:
     }
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """A value as one cell of a table."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -104,7 +107,7 @@ def _cell(value: Any) -> Any:
         return "; ".join(f"{key}: {_cell(item)}" for key, item in value.items())
     if isinstance(value, Iterable):
         return ", ".join(str(_cell(item)) for item in value)
-    return _cell(plain(value)) if hasattr(value, "tolist") else str(value)
+    return _cell(plain(value)) if isinstance(value, np.generic) else str(value)
 
 
 def read_run(findings: Findings, tables: Sequence[Listing]) -> dict[str, Any]:
@@ -118,7 +121,11 @@ def read_run(findings: Findings, tables: Sequence[Listing]) -> dict[str, Any]:
                 **plain(verdict.to_dict()),
                 "subject_title": SUBJECTS.get(verdict.subject, verdict.subject),
                 "evidence": [
-                    {**plain(test.to_dict()), "table": _table_of(test, verdict.subject, tables)}
+                    {
+                        **plain(test.to_dict()),
+                        "p_text": p_value(test.p, test.draws),
+                        "table": _table_of(test, verdict.subject, tables),
+                    }
                     for test in verdict.tests
                 ],
             }
@@ -215,7 +222,7 @@ def columns_of(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
@@ -248,7 +255,9 @@ def as_csv(rows: Sequence[Row], view: View) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns_of(rows), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(view.select(rows))
+    writer.writerows(
+        {name: spreadsheet_cell(cell) for name, cell in row.items()} for row in view.select(rows)
+    )
     return text.getvalue()
 
 

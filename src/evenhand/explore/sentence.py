@@ -7,9 +7,9 @@ from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.explore.subjects import Subjects
-from evenhand.language.asking import FORMS, WORDS, answer, positions
-from evenhand.language.likelihood import likelihoods
 from evenhand.lexicon.pronoun_sentences import MASK, pronoun_sentences
+from evenhand.models.asking import FORMS, WORDS, answer, positions
+from evenhand.models.likelihood import likelihoods
 from evenhand.text.rewrite.counterfactuals import counterfactuals
 
 MOST_POSITIONS = 8

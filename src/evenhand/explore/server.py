@@ -19,9 +19,10 @@ import secrets
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic import ValidationError as InvalidRequestError
@@ -33,17 +34,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from evenhand import __version__
+from evenhand.answers.outcomes import Outcome
 from evenhand.charts import inline, to_svg
 from evenhand.errors import EvenhandError
-from evenhand.explore import run, sentence, words
+from evenhand.explore import answers, run, sentence, words
 from evenhand.explore.subjects import Subjects
 from evenhand.explore.worker import QueueFullError, SupersededError, Worker
 from evenhand.files import to_json
 from evenhand.instruments import LANGUAGE, subject_of
 
 if TYPE_CHECKING:
+    import asyncio
+
     import uvicorn
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from evenhand.answers.table import Answers
 
 HOST = "127.0.0.1"
 PORT = 8750
@@ -119,7 +125,7 @@ class Versions(Body):
     models: Models
 
 
-class Association(Body):
+class AssociationRequest(Body):
     """Four lists of words."""
 
     vectors: Name
@@ -138,7 +144,7 @@ class Axes(Body):
     narrow: bool = False
 
 
-class Neighbours(Body):
+class NeighboursRequest(Body):
     """A word before and after debiasing, or in other vectors."""
 
     vectors: Name
@@ -165,8 +171,29 @@ class Item(Body):
     item: Text
 
 
-B = TypeVar("B", bound=Body)
-Answer = Callable[[Any], Any]
+Column = Annotated[str, StringConstraints(max_length=200), AfterValidator(_encodable)]
+
+
+class AnswerItems(Body):
+    """Which items of answers are listed."""
+
+    find: Text = ""
+    by: Column = ""
+    outcome: Outcome | Literal[""] = ""
+
+
+class AnswerItem(Body):
+    """An item whose answers are shown; `item` may be a prompt, which is long."""
+
+    item: Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_encodable)]
+    by: Column = ""
+    outcome: Outcome | Literal[""] = ""
+    first: Annotated[int, Field(ge=0, le=100_000_000)] = 0
+
+
+Answer = Callable[..., object]
+"""Called with the fields of a request."""
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class RefusedError(Exception):
@@ -188,26 +215,28 @@ class Explorer:
         self.tables = [] if subjects.findings is None else run.listings(subjects.findings)
         self.queued: dict[str, tuple[type[Body], Answer]] = {
             "sentence": (Sentences, self.sentence),
-            "built-in": (OneModel, lambda body: sentence.read_built_in(subjects, body.model)),
-            "versions": (
-                Versions,
-                lambda body: sentence.read_versions(subjects, body.text, body.models),
+            "built-in": (OneModel, partial(sentence.read_built_in, subjects)),
+            "versions": (Versions, partial(sentence.read_versions, subjects)),
+            "association": (
+                AssociationRequest,
+                lambda **lists: _drawn(words.read_association(subjects, **lists), "association"),
             ),
-            "association": (Association, self.association),
-            "axes": (Axes, self.axes),
-            "neighbours": (Neighbours, self.neighbours),
+            "axes": (Axes, lambda **lists: _drawn(words.read_axes(subjects, **lists), "axes")),
+            "neighbours": (NeighboursRequest, partial(words.read_neighbours, subjects)),
         }
         """By address, what models and vectors answer."""
         self.direct: dict[str, tuple[type[Body], Answer]] = {
             "start": (Nothing, self.start),
             "run": (Nothing, self.verdicts),
-            "table": (TableView, lambda body: run.read_page(*self.table(body))),
-            "table.csv": (TableView, lambda body: run.as_csv(*self.table(body))),
+            "table": (TableView, lambda **view: run.read_page(*self.table(**view))),
+            "table.csv": (TableView, lambda **view: run.as_csv(*self.table(**view))),
             "item": (Item, self.item),
+            "answers": (AnswerItems, lambda **view: answers.read_items(self._collected(), **view)),
+            "answer": (AnswerItem, lambda **view: answers.read_item(self._collected(), **view)),
         }
         """By address, what needs no computation."""
 
-    def start(self, body: Nothing) -> dict[str, Any]:  # noqa: ARG002
+    def start(self) -> dict[str, Any]:
         """What there is to explore."""
         from evenhand.vectors.debias import METHODS
 
@@ -224,52 +253,30 @@ class Explorer:
             ],
             "run": s.findings is not None,
             "predictions": None if s.predictions is None else s.predictions.counts(),
+            "answers": s.collected is not None,
             "methods": sorted(METHODS),
             **(words.presets() if s.vectors else {}),
         }
 
-    def sentence(self, body: Sentences) -> dict[str, Any]:
-        read = [sentence.read_sentence(self.subjects, text, body.models) for text in body.texts]
+    def sentence(self, texts: Sequence[str], models: Sequence[str]) -> dict[str, Any]:
+        read = [sentence.read_sentence(self.subjects, text, models) for text in texts]
         return {"texts": read}
 
-    def association(self, body: Association) -> dict[str, Any]:
-        read = words.read_association(
-            self.subjects, body.vectors, body.targets, body.attributes, narrow=body.narrow
-        )
-        return {**read, "chart": _svg(read["chart"], "association", "The effect size")}
-
-    def axes(self, body: Axes) -> dict[str, Any]:
-        read = words.read_axes(
-            self.subjects, body.vectors, body.words, body.x, body.y, narrow=body.narrow
-        )
-        return {**read, "chart": _svg(read["chart"], "axes", "Words on two axes")}
-
-    def neighbours(self, body: Neighbours) -> dict[str, Any]:
-        return words.read_neighbours(
-            self.subjects,
-            body.vectors,
-            body.word,
-            topic=body.topic,
-            method=body.method,
-            other=body.other,
-        )
-
-    def verdicts(self, body: Nothing) -> dict[str, Any]:  # noqa: ARG002
+    def verdicts(self) -> dict[str, Any]:
         if self.subjects.findings is None:
             raise RefusedError(404, "no audit: start with evenhand explore --run FOLDER")
         return run.read_run(self.subjects.findings, self.tables)
 
-    def table(self, body: TableView) -> tuple[list[run.Row], run.View]:
-        """The rows of a table and how they are looked at."""
-        fields = body.model_dump(exclude={"table"})
-        if body.table is None:
-            return self._predictions().rows, run.View(**fields)
-        if body.table >= len(self.tables):
+    def table(self, table: int | None, **view: Any) -> tuple[list[run.Row], run.View]:
+        """The rows of a table, or without a number of the predictions, and how they are shown."""
+        if table is None:
+            return self._predictions().rows, run.View(**view)
+        if table >= len(self.tables):
             raise RefusedError(404, f"table: expected 0 to {len(self.tables) - 1}")
-        return self.tables[body.table].rows, run.View(**fields)
+        return self.tables[table].rows, run.View(**view)
 
-    def item(self, body: Item) -> dict[str, Any]:
-        return {"versions": self._predictions().versions(body.item)}
+    def item(self, item: str) -> dict[str, Any]:
+        return {"versions": self._predictions().versions(item)}
 
     def _predictions(self) -> run.PredictionTable:
         if self.subjects.predictions is None:
@@ -278,10 +285,19 @@ class Explorer:
             )
         return self.subjects.predictions
 
+    def _collected(self) -> Answers:
+        if self.subjects.collected is None:
+            raise RefusedError(404, "no answers: start with evenhand explore --answers FILE")
+        return self.subjects.collected
 
-def _svg(chart: Any, name: str, title: str) -> str:
-    """The chart as part of the page, without a style of its own, which the policy forbids."""
-    return re.sub(r" style=\"[^\"]*\"", "", inline(to_svg(chart), name, title), count=1)
+
+def _drawn(read: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """With the chart as part of the page, without a style of its own, which the policy forbids."""
+    svg = inline(to_svg(read["chart"]), name, TITLES[name])
+    return {**read, "chart": re.sub(r" style=\"[^\"]*\"", "", svg, count=1)}
+
+
+TITLES = {"association": "The effect size", "axes": "Words on two axes"}
 
 
 # --------------------------------------------------------------------------------- the web
@@ -294,23 +310,24 @@ def application(
     explorer = Explorer(subjects)
     queue = worker or Worker()
     files = {
-        path: (_resource(package, name), media) for path, (package, name, media) in PAGES.items()
+        path: (resources.files(package).joinpath(name).read_bytes(), media)
+        for path, (package, name, media) in PAGES.items()
     }
 
     async def page(request: Request) -> Response:
         content, media = files[request.url.path]
         return Response(content, headers={"content-type": media})
 
-    def endpoint(name: str, kind: type[Body], answer: Answer, *, queued: bool) -> Any:
+    def endpoint(name: str, kind: type[Body], answer: Answer, *, queued: bool) -> Endpoint:
         async def respond(request: Request) -> Response:
             try:
                 _authorise(request, token)
-                body = await _body(request, kind)
+                answered = partial(answer, **dict(await _body(request, kind)))
                 if queued:
                     view = f"{name} {request.headers.get(VIEW_HEADER, '')[:100]}"
-                    value = await asyncio.wrap_future(queue.submit(view, lambda: answer(body)))
+                    value = await asyncio.wrap_future(queue.submit(view, answered))
                 else:
-                    value = await run_in_threadpool(answer, body)
+                    value = await run_in_threadpool(answered)
             except Exception as error:
                 return _failure(error)
             if name.endswith(".csv"):
@@ -320,23 +337,18 @@ def application(
         return respond
 
     routes = [Route(path, page, methods=["GET"]) for path in files]
-    for answers, queued in ((explorer.queued, True), (explorer.direct, False)):
+    for group, queued in ((explorer.queued, True), (explorer.direct, False)):
         routes += [
             Route(f"/api/{name}", endpoint(name, kind, answer, queued=queued), methods=["POST"])
-            for name, (kind, answer) in answers.items()
+            for name, (kind, answer) in group.items()
         ]
 
     def refused(request: Request, error: Exception) -> Response:  # noqa: ARG001
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return _json(
-            {"error": {404: "no such address", 405: "no such method"}.get(status, "error")}, status
-        )
+        words = {404: "no such address", 405: "no such method"}
+        return _json({"error": words.get(status, "error")}, status)
 
     return Guard(Starlette(routes=routes, exception_handlers={HTTPException: refused}), port)
-
-
-def _resource(package: str, name: str) -> bytes:
-    return resources.files(package).joinpath(name).read_bytes()
 
 
 class Guard:
@@ -391,7 +403,7 @@ def _authorise(request: Request, token: str) -> None:
         )
 
 
-async def _body(request: Request, kind: type[B]) -> B:
+async def _body(request: Request, kind: type[Body]) -> Body:
     """The body of a request, checked; too long a one is not read."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
@@ -415,7 +427,7 @@ async def _body(request: Request, kind: type[B]) -> B:
         raise RefusedError(400, "expected a JSON object") from None
 
 
-def _json(value: Any, status: int = 200) -> Response:
+def _json(value: object, status: int = 200) -> Response:
     content = to_json(value, indent=None).encode("utf-8", "backslashreplace")
     return Response(content, status, headers={"content-type": "application/json"})
 
@@ -454,6 +466,41 @@ def listen(port: int | None = None) -> socket.socket:
     raise AssertionError
 
 
+REQUEST_SECONDS = 10.0
+"""In so many seconds a request has to be complete; a connection without one takes a place."""
+
+
+def _protocol() -> type[Any]:
+    """HTTP of uvicorn, with a deadline for requests: it has none of its own."""
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait(True)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            state = self.conn.their_state
+            self._wait(state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0]))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._wait(False)
+            super().connection_lost(exc)
+
+        def _wait(self, incomplete: object) -> None:
+            if not incomplete and self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+            elif incomplete and self._deadline is None:
+                self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
+
+    return Protocol
+
+
 def make_server(subjects: Subjects, connection: socket.socket, token: str) -> uvicorn.Server:
     """The server of a socket that listens."""
     import uvicorn
@@ -465,7 +512,7 @@ def make_server(subjects: Subjects, connection: socket.socket, token: str) -> uv
         server_header=False,
         lifespan="off",
         ws="none",
-        http="h11",
+        http=_protocol(),
         loop="asyncio",
         h11_max_incomplete_event_size=32 * 1024,
         limit_concurrency=64,

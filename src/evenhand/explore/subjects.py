@@ -1,4 +1,4 @@
-"""What the explorer shows: models, word vectors, an audit and predictions, all loaded before."""
+"""What the explorer shows: models, vectors, an audit, predictions, answers; all loaded before."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evenhand.cache import Cache
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.files import public_names
 
 if TYPE_CHECKING:
+    from evenhand.answers.table import Answers
     from evenhand.explore.run import PredictionTable
-    from evenhand.language.asking import Reference
+    from evenhand.models.asking import Reference
     from evenhand.report.findings import Findings
     from evenhand.vectors.store import Vectors
+
+S = TypeVar("S", bound=Any)
 
 DEBIASED = 3
 """So many debiased copies of vectors are held in memory."""
@@ -34,6 +37,8 @@ class Subjects:
         Of an audit.
     predictions : PredictionTable, optional
         Of a classifier.
+    collected : Answers, optional
+        What a model wrote.
     cache : Cache, optional
         Of the models' answers.
 
@@ -43,6 +48,7 @@ class Subjects:
     vectors: Mapping[str, Vectors] = field(default_factory=dict)
     findings: Findings | None = None
     predictions: PredictionTable | None = None
+    collected: Answers | None = None
     cache: Cache | None = None
     _references: dict[str, Reference] = field(default_factory=dict, repr=False)
     _debiased: dict[tuple[str, str, str], Vectors] = field(default_factory=dict, repr=False)
@@ -64,12 +70,12 @@ class Subjects:
         from evenhand.files import user_cache
 
         if self.cache is None:
-            self.cache = Cache(user_cache("answers"))
+            self.cache = Cache(user_cache("answers"), optional=True)
         return self.cache
 
     def reference(self, name: str) -> Reference:
         """What the model expects in the built-in sentences, computed once."""
-        from evenhand.language.asking import find_reference
+        from evenhand.models.asking import find_reference
 
         if name not in self._references:
             self._references[name] = find_reference(self.model(name), self.answers())
@@ -84,10 +90,10 @@ class Subjects:
             raise UnknownNameError("topic", topic, lexicon.topic_names())
         key = (name, topic, method)
         if key not in self._debiased:
-            result = debias_topic(self.words(name), lexicon.topic(topic), method)
-            while len(self._debiased) >= DEBIASED:
+            if len(self._debiased) >= DEBIASED:
                 self._debiased.pop(next(iter(self._debiased)))
-            self._debiased[key] = result.vectors
+            debiased = debias_topic(self.words(name), lexicon.topic(topic), method)
+            self._debiased[key] = debiased.vectors
         return self._debiased[key]
 
 
@@ -99,37 +105,38 @@ def load_subjects(
     load_model: Callable[[str], Any],
     load_vectors: Callable[[str], Vectors],
     predictions: PredictionTable | None = None,
+    collected: Answers | None = None,
     cache: Cache | None = None,
 ) -> Subjects:
     """Load everything that is explored, so that what is wrong is an error before the start."""
-    from evenhand.language.likelihood import is_causal
+    from evenhand.models.likelihood import is_causal
     from evenhand.report.findings import read_findings
 
     findings = None if run is None else read_findings(run)
-    named_vectors = _named(vectors, load_vectors)
-    named_models = _named(models, load_model)
+    named_models = name_subjects(models, load_model)
     for model in named_models.values():
         is_causal(model)  # anything without pronouns to expect is refused
+    named_vectors = name_subjects(vectors, load_vectors)
     return Subjects(
         models=named_models,
         vectors=named_vectors,
         findings=findings,
         predictions=predictions,
+        collected=collected,
         cache=cache,
     )
 
 
-def _named(sources: Sequence[str], load: Callable[[str], Any]) -> dict[str, Any]:
-    """What was loaded by its name; those of one name by how they were given."""
-    distinct = list(dict.fromkeys(sources))
-    loaded = [load(source) for source in distinct]
-    counts, names = Counter(each.name for each in loaded), public_names(distinct)
+def name_subjects(sources: Sequence[str], load: Callable[[str], S]) -> dict[str, S]:
+    """Subjects by their names; those of one name are distinguished by how they were given."""
+    loaded = {source: load(source) for source in sources}
+    counts, names = Counter(each.name for each in loaded.values()), public_names(loaded)
     chosen = {
         names[source] if counts[each.name] > 1 else each.name: each
-        for source, each in zip(distinct, loaded, strict=True)
+        for source, each in loaded.items()
     }
     if len(chosen) < len(loaded):
-        raise InputError(f"expected sources with different names, got {', '.join(distinct)}")
+        raise InputError(f"expected sources with different names, got {', '.join(loaded)}")
     return {
         name: each if each.name == name else replace(each, name=name)
         for name, each in chosen.items()

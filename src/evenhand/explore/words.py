@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from evenhand.vectors.robustness import leave_one_out
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.utility import nearest
 from evenhand.vectors.vocabulary import known, refuse_shared
-from evenhand.wording import number, p_relation
+from evenhand.wording import number, p_relation, p_value
 
 Lists = Mapping[str, Sequence[str]]
 
@@ -48,10 +49,9 @@ def presets() -> dict[str, Any]:
     ]
     axes: dict[str, Lists] = {}
     for topic in topics:
-        for i, first in enumerate(topic.classes):
-            for second in topic.classes[i + 1 :]:
-                pair = {name: topic.protected[name] for name in (first, second)}
-                axes[f"{topic.name}: {first} – {second}"] = pair
+        for pair in combinations(topic.classes, 2):
+            lists = {name: topic.protected[name] for name in pair}
+            axes[f"{topic.name}: {' – '.join(pair)}"] = lists
     for query in lexicon.weat_queries():
         if len(query.attributes) == 2:
             axes.setdefault(" – ".join(query.attributes), query.attributes)
@@ -83,13 +83,19 @@ def read_association(
         targets={name: tuple(words) for name, words in targets.items()},
         attributes={name: tuple(words) for name, words in attributes.items()},
     )
-    measured = measure(v, query, METRIC)[0]
-    random = measure(v, query, METRIC, options={"permutations": 0})[0]
+    measured = measure(v, query, METRIC)
+    random = measure(v, query, METRIC, options={"permutations": 0})
     without = leave_one_out(v, query)
+    about = measured.details
     return {
         "measurement": measured,
         "random_words": random,
         "leave_one_out": without,
+        "p": {
+            "targets": p_value(measured.p, measured.draws),
+            "attributes": p_value(about["p_attributes"], about.get("draws_attributes")),
+            "random": p_value(random.p, random.draws),
+        },
         "summary": describe_association(measured, random, without, query),
         "chart": association_chart(measured, random, without, narrow=narrow),
     }
@@ -120,21 +126,12 @@ def association_chart(
 ) -> Chart:
     """The value with its interval above the range of random words, and without single words."""
     label = "all words"
-    rows: list[dict[str, Any]] = [
-        {
-            "label": label,
-            "value": measured.value,
-            "low": measured.low,
-            "high": measured.high,
-            "band_low": random.details["null_low"],
-            "band_high": random.details["null_high"],
-            "ideal": 0,
-        }
-    ]
+    band = {"band_low": random.details["null_low"], "band_high": random.details["null_high"]}
+    ends = {name: getattr(measured, name) for name in ("value", "low", "high")}
+    rows = [{"label": label, **ends, **band, "ideal": 0}]
     for item in without.items[:MOST_MOVING]:
-        value = item["score"]
-        row = {"value": value, "low": value, "high": value, "ideal": 0}
-        rows.append({"label": f"without {item['word']} ({item['group']})", **row})
+        row = dict.fromkeys(("value", "low", "high"), item["score"])
+        rows.append({"label": f"without {item['word']} ({item['group']})", **row, "ideal": 0})
     width, line = (150, 20) if narrow else (460, 40)
     return forest(rows, x="Effect size d (no bias: 0)", digits=2, width=width, line=line)
 
@@ -250,13 +247,8 @@ def place_labels(
     ['left', 'right']
     """
     (x_low, x_high), (y_low, y_high) = domains
-    dots = [
-        (
-            (row["x"] - x_low) / (x_high - x_low) * width,
-            (y_high - row["y"]) / (y_high - y_low) * height,
-        )
-        for row in rows
-    ]
+    across, down = width / (x_high - x_low), height / (y_high - y_low)
+    dots = [((row["x"] - x_low) * across, (y_high - row["y"]) * down) for row in rows]
     taken = [(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in dots]
     sides = []
     for i, (row, (x, y)) in enumerate(zip(rows, dots, strict=True)):
@@ -311,11 +303,9 @@ def neighbours(v: Vectors, word: str, k: int = NEIGHBOURS) -> list[dict[str, Any
     v[word]  # a word without a vector is an error that suggests another
     [row] = known(v, [word], "word").rows.tolist()
     unit = unit_rows(v.matrix[:FREQUENT])
-    own = unit_rows(v.matrix[row : row + 1])
-    rows, cosines = nearest(unit, min(k + 1, len(unit)), own)
-    words = v.words
+    rows, cosines = nearest(unit, min(k + 1, len(unit)), unit_rows(v.matrix[row : row + 1]))
     listed = [
-        {"word": words[near], "cosine": float(cosine)}
+        {"word": v.words[near], "cosine": float(cosine)}
         for near, cosine in zip(rows[0], cosines[0], strict=True)
         if near != row
     ]

@@ -1,8 +1,8 @@
-"""What a few-shot classifier answered: predictions, counterfactual predictions, and their tallies.
+"""Predictions of a few-shot classifier, counterfactual ones, and their tallies.
 
-`Answers` has a log-probability for every query and class, `Counterfactuals` the same for every
-query with its gender swapped. `Tallies` are counts by episode and class: all that accuracy, F1, the
-bias measures and paired comparisons of two runs need, some 25 KB per class split and seed.
+`FewShotPredictions` has a log-probability for every query and class, `Counterfactuals` the same for
+every query with its gender swapped. `Tallies` are counts by episode and class: all that accuracy,
+F1, the bias measures and paired comparisons of two runs need, some 25 KB per class split and seed.
 """
 
 from __future__ import annotations
@@ -11,24 +11,22 @@ import base64
 import io
 import lzma
 import os
-import struct
-import zipfile
-import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import FileError, InputError, parameter
 from evenhand.fewshot.data import NEITHER
+from evenhand.fewshot.episodes import NPZ_ERRORS
 from evenhand.files import replace_file
-from evenhand.results import Comparison, Estimate, Items, Measurement
+from evenhand.results import Comparison, Items, Measurement
 from evenhand.statistics.jackknife import (
     Floats,
     Ints,
@@ -42,19 +40,16 @@ if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.episodes import Episodes
 
-__all__ = ["Answers", "Classifier", "Counterfactuals", "SavedAnswers", "Tallies", "join"]
-
 LOWEST = 1e-12
-"""Probabilities below this count as this: a network may give 0, which has no logarithm."""
+"""Lower bound of probabilities: a network may give 0, which has no logarithm."""
 LEANINGS = {0: "male", 1: "female", -1: ""}
-FILE_ARRAYS = {"log_probs", "rows", "truth", "classes", "genders", "names", "leaning", "swapped"}
-NEUTRAL = "neutral"
-"""An array that files have besides, since the queries have neutral versions."""
+ARRAYS = ("log_probs", "rows", "truth", "classes", "genders")
+"""The arrays of `FewShotPredictions`."""
 PACKING = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
 ASSOCIATION = 1  # its index among the counterfactual counts; the others are whole numbers
 
 
-class Counts:
+class ClassCounts:
     """Counts by episode and class over `splits` class splits and `repeats` training seeds.
 
     `classes` (E, C) has the classes of each episode as indices of `names`. The episodes go seed by
@@ -75,13 +70,13 @@ class Counts:
     def queries_digest(self) -> str:
         """A hash of the test queries."""
 
-    def same_queries(self, other: Counts) -> bool:
+    def same_queries(self, other: ClassCounts) -> bool:
         """Whether both have the same queries in the same order, for as many splits and seeds."""
         mine, theirs = ((c.queries_digest, c.splits, c.repeats) for c in (self, other))
         return mine == theirs
 
     @cached_property
-    def computed(self) -> dict[str, Any]:
+    def computed(self) -> dict[str, Replicates]:
         """Replicates that the instruments have computed, by name."""
         return {}
 
@@ -101,12 +96,13 @@ class Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers(Counts):
-    """The answers of a classifier to the M queries of each of E episodes of C classes.
+class FewShotPredictions(ClassCounts):
+    """Log-probabilities of a classifier for the M queries of each of E episodes of C classes.
 
     Parameters
     ----------
     log_probs : array (E, M, C)
+        Where the probabilities of a query add up to less than 1, the rest is that of no class.
     rows : array (E, M)
         The row of each query's text.
     truth : array (E, M)
@@ -122,8 +118,11 @@ class Answers(Counts):
 
     """
 
-    subject_kind: ClassVar[str] = "classifier"
+    subject_kind: ClassVar[str] = "fewshot"
     name: ClassVar[str] = "classifier"
+    leaning: ClassVar[None] = None
+    data: ClassVar[str] = ""
+    deterministic: ClassVar[bool] = False
 
     log_probs: Floats = field(repr=False)
     rows: Ints = field(repr=False)
@@ -171,7 +170,7 @@ class Answers(Counts):
                 f"repeats: expected {count} episodes to be as many in each of {self.splits} splits "
                 f"and {self.repeats} repeats"
             )
-        for name in ("rows", "truth", "classes", "genders"):
+        for name in ARRAYS[1:]:
             blocks = np.split(getattr(self, name), self.repeats)
             for number, block in enumerate(blocks[1:], 2):
                 if not np.array_equal(block, blocks[0]):
@@ -180,7 +179,7 @@ class Answers(Counts):
                     )
 
     @classmethod
-    def of(cls, log_probs: ArrayLike, episodes: Episodes, dataset: Dataset) -> Answers:
+    def of(cls, log_probs: ArrayLike, episodes: Episodes, dataset: Dataset) -> FewShotPredictions:
         """The answers to the queries of some episodes, in the order of the episodes' classes."""
         count = len(episodes)
         rows = episodes.query.reshape(count, -1)
@@ -195,7 +194,7 @@ class Answers(Counts):
         )
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> FewShotPredictions:
         return self
 
     @property
@@ -214,9 +213,18 @@ class Answers(Counts):
 
     @cached_property
     def predicted(self) -> Ints:
-        """The most likely class of each query; the first of them in a tie."""
-        predicted: Ints = self.log_probs.argmax(axis=2)
+        """The most likely class of each query, the first of them in a tie; -1 where no class is
+        likelier than each of them.
+        """
+        shares = np.exp(self.log_probs)
+        none = 1 - shares.sum(axis=2) > shares.max(axis=2)
+        predicted: Ints = np.where(none, -1, self.log_probs.argmax(axis=2))
         return predicted
+
+    @cached_property
+    def true_classes(self) -> Ints:
+        """The true class of each query, (E, M)."""
+        return np.take_along_axis(self.classes, self.truth, axis=1)
 
     @cached_property
     def true_log_probs(self) -> Floats:
@@ -242,34 +250,29 @@ def tally(truth: Ints, predicted: Ints, ways: int, mask: NDArray[np.bool_] | Non
     return np.stack(counts, axis=2).astype(np.float64)
 
 
-def join(runs: Sequence[Sequence[Answers]]) -> Answers:
+def mean_over(x: Floats, present: NDArray[np.bool_]) -> Floats:
+    """The mean along the last axis of what is present, NaN of nothing."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = np.where(present, x, 0).sum(-1) / present.sum(-1)
+    return mean
+
+
+def join(runs: Sequence[Sequence[FewShotPredictions]]) -> FewShotPredictions:
     """The answers of runs[split][seed] as one, for everything that takes answers.
 
     A single run is returned as it is.
     """
     _check_runs(runs)
-    first = runs[0][0]
-    splits, seeds = len(runs), len(runs[0])
-    if splits == seeds == 1:
-        return first
-    ordered = [split[seed] for seed in range(seeds) for split in runs]
-
-    def concatenate(name: str) -> Any:
-        return np.concatenate([getattr(run, name) for run in ordered])
-
-    return replace(
-        first,
-        log_probs=concatenate("log_probs"),
-        rows=concatenate("rows"),
-        truth=concatenate("truth"),
-        classes=concatenate("classes"),
-        genders=concatenate("genders"),
-        splits=splits,
-        repeats=seeds,
-    )
+    if len(runs) == len(runs[0]) == 1:
+        return runs[0][0]
+    ordered = [run for same_seed in zip(*runs, strict=True) for run in same_seed]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(run, name) for run in ordered]) for name in ARRAYS
+    }
+    return replace(runs[0][0], splits=len(runs), repeats=len(runs[0]), **arrays)
 
 
-def _check_runs(runs: Sequence[Sequence[Answers]]) -> None:
+def _check_runs(runs: Sequence[Sequence[FewShotPredictions]]) -> None:
     counts = [len(split) for split in runs]
     if len(set(counts)) != 1 or counts[0] == 0:
         raise InputError(f"runs: expected as many seeds in every split, got {counts}")
@@ -282,11 +285,7 @@ def _check_runs(runs: Sequence[Sequence[Answers]]) -> None:
                 raise InputError(f"runs: split {number}: expected the same names in every run")
         if not all(split[0].same_queries(other) for other in split[1:]):
             raise InputError(f"runs: split {number}: expected the same episodes for every seed")
-    for what, axis in (
-        ("episodes", 0),
-        ("queries per episode", 1),
-        ("classes per episode", 2),
-    ):
+    for axis, what in enumerate(("episodes", "queries per episode", "classes per episode")):
         sizes = [split[0].log_probs.shape[axis] for split in runs]
         if len(set(sizes)) > 1:
             raise InputError(f"runs: expected as many {what} in every split, got {sizes}")
@@ -302,9 +301,17 @@ def leaning_codes(names: Iterable[str]) -> Ints:
     return np.array([codes.get(name, -1) for name in names], dtype=np.int64)
 
 
+def _check_leaning(leaning: Ints, answers: FewShotPredictions) -> None:
+    if leaning.shape != (len(answers.names),):
+        raise InputError(
+            f"leaning: expected one for each of {len(answers.names)} classes, got the shape "
+            f"{leaning.shape}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Counterfactuals:
-    """Answers to the test queries and to the same texts with their gender swapped.
+    """Predictions for the test queries and for the same texts with their gender swapped.
 
     A text about a man in a class that leans male, or about a woman in one that leans female, is the
     pro-stereotypical version and its counterfactual the anti-stereotypical one; otherwise it is the
@@ -314,33 +321,31 @@ class Counterfactuals:
 
     Parameters
     ----------
-    original, swapped : Answers
-        To the same queries with the same supports.
+    original, swapped : FewShotPredictions
+        For the same queries with the same supports.
     leaning : array
         The gender that each class of `original.names` leans to: 0 male, 1 female, -1 neither.
-    neutral : Answers, optional
-        To the same queries in their neutral version (they).
+    neutral : FewShotPredictions, optional
+        For the same queries in their neutral version (they).
 
     """
 
-    subject_kind: ClassVar[str] = "classifier"
+    subject_kind: ClassVar[str] = "fewshot"
     name: ClassVar[str] = "classifier"
+    data: ClassVar[str] = ""
+    deterministic: ClassVar[bool] = False
 
-    original: Answers
-    swapped: Answers
+    original: FewShotPredictions
+    swapped: FewShotPredictions
     leaning: Ints = field(repr=False)
-    neutral: Answers | None = None
+    neutral: FewShotPredictions | None = None
 
     def __post_init__(self) -> None:
         for other in (self.swapped, self.neutral):
             if other is not None and not self.original.same_queries(other):
                 raise InputError("counterfactuals: expected answers to those of the same queries")
         leaning = np.asarray(self.leaning).astype(np.int64)
-        if leaning.shape != (len(self.original.names),):
-            raise InputError(
-                f"leaning: expected one for each of {len(self.original.names)} classes, "
-                f"got the shape {leaning.shape}"
-            )
+        _check_leaning(leaning, self.original)
         if not np.isin(leaning, (-1, 0, 1)).all():
             raise InputError("leaning: expected 0 (male), 1 (female) or -1 (neither)")
         object.__setattr__(self, "leaning", leaning)
@@ -353,7 +358,7 @@ class Counterfactuals:
     @classmethod
     def of(
         cls,
-        original: Answers,
+        original: FewShotPredictions,
         swapped: ArrayLike,
         leaning: Ints | Iterable[str],
         neutral: ArrayLike | None = None,
@@ -361,24 +366,16 @@ class Counterfactuals:
         """From the answers, the log-probabilities (E, M, C) of the swapped texts, leanings as codes
         or by name, and the log-probabilities of the neutral versions.
         """
-        values = np.asarray(leaning if isinstance(leaning, np.ndarray) else list(leaning))
-        others = [
-            None
-            if log_probs is None
-            else replace(original, log_probs=np.asarray(log_probs, dtype=np.float64))
-            for log_probs in (swapped, neutral)
-        ]
-        assert others[0] is not None  # noqa: S101
-        return cls(
-            original=original,
-            swapped=others[0],
-            leaning=leaning_codes(values.tolist()) if values.dtype.kind == "U" else values,
-            neutral=others[1],
-        )
+        codes = leaning if isinstance(leaning, np.ndarray) else leaning_codes(leaning)
+
+        def answers(log_probs: ArrayLike) -> FewShotPredictions:
+            return replace(original, log_probs=np.asarray(log_probs, dtype=np.float64))
+
+        return cls(original, answers(swapped), codes, None if neutral is None else answers(neutral))
 
     @classmethod
     def join(cls, runs: Sequence[Sequence[Counterfactuals]]) -> Counterfactuals:
-        """Those of `runs[split][seed]` as one, as `join` does with answers; leanings must agree."""
+        """Join `runs[split][seed]` into one, as `join` does with answers; leanings must agree."""
         original = join([[run.original for run in split] for split in runs])
         first = runs[0][0]
         for number, split in enumerate(runs, 1):
@@ -393,7 +390,7 @@ class Counterfactuals:
 
     @classmethod
     def example(cls, bias: float = 0.5, seed: int = 0) -> Counterfactuals:
-        """Those of a small simulated classifier, which leans by `bias` to the stereotype."""
+        """Simulate a small classifier that leans by `bias` to the stereotype."""
         rng = np.random.default_rng(seed)
         episodes, ways, queries, names = 40, 3, 2, tuple("abcdef")
         classes = np.stack([rng.permutation(len(names))[:ways] for _ in range(episodes)])
@@ -407,10 +404,12 @@ class Counterfactuals:
             values - np.log(np.exp(values).sum(-1, keepdims=True))
             for values in (logits + push, logits - push)
         )
-        return cls.of(Answers(original, rows, truth, classes, genders, names), swapped, leaning)
+        return cls.of(
+            FewShotPredictions(original, rows, truth, classes, genders, names), swapped, leaning
+        )
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> FewShotPredictions:
         return self.original
 
     @property
@@ -420,8 +419,7 @@ class Counterfactuals:
     @cached_property
     def query_leaning(self) -> Ints:
         """The gender that the true class of each query leans to, (E, M)."""
-        true_class = np.take_along_axis(self.original.classes, self.original.truth, axis=1)
-        leaning: Ints = self.leaning[true_class]
+        leaning: Ints = self.leaning[self.original.true_classes]
         return leaning
 
     @cached_property
@@ -493,6 +491,23 @@ class Counterfactuals:
         return np.concatenate([pro[..., :1], sums[..., None], pro[..., 1:], anti[..., 1:]], axis=2)
 
 
+class FewShotSubject(Protocol):
+    """What the instruments of few-shot classifiers measure, such as a finished run."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def answers(self) -> FewShotPredictions: ...
+    @property
+    def counterfactuals(self) -> Counterfactuals | None: ...
+    @property
+    def leaning(self) -> Ints | None: ...
+    @property
+    def data(self) -> str: ...
+    @property
+    def deterministic(self) -> bool: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """A classifier by its answers: what the instruments of few-shot classifiers measure.
@@ -500,7 +515,7 @@ class Classifier:
     Parameters
     ----------
     name : str
-    answers : Answers
+    answers : FewShotPredictions
     counterfactuals : Counterfactuals, optional
         Without them no bias can be measured.
     leaning : array, optional
@@ -512,119 +527,74 @@ class Classifier:
 
     """
 
-    subject_kind: ClassVar[str] = "classifier"
+    subject_kind: ClassVar[str] = "fewshot"
 
     name: str
-    answers: Answers
+    answers: FewShotPredictions
     counterfactuals: Counterfactuals | None = None
     leaning: Ints | None = field(default=None, repr=False)
     data: str = ""
     deterministic: bool = False
 
-
-@dataclass(frozen=True, eq=False)
-class SavedAnswers:
-    """Answers in a file that needs no data: to the test queries, the log-probabilities of their
-    counterfactuals and of their neutral versions where there are some, and the leaning of each
-    class (0 male, 1 female, -1 neither).
-    """
-
-    answers: Answers
-    swapped: NDArray[np.floating[Any]] | None = field(repr=False)
-    leaning: Ints = field(repr=False)
-    neutral: NDArray[np.floating[Any]] | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if np.shape(self.leaning) != (len(self.answers.names),):
-            raise InputError(
-                f"leaning: expected one for each of {len(self.answers.names)} classes, got the "
-                f"shape {np.shape(self.leaning)}"
-            )
-        shape = self.answers.log_probs.shape
-        for name in ("swapped", NEUTRAL):
-            values = getattr(self, name)
-            if values is not None and values.shape != shape:
-                raise InputError(
-                    f"{name}: expected the shape {shape} of the answers, got {values.shape}"
-                )
-
-    @property
-    def counterfactuals(self) -> Counterfactuals | None:
-        """None where no bias can be measured: no query of known gender in a class that leans."""
-        true_class = np.take_along_axis(self.answers.classes, self.answers.truth, axis=1)
-        used = (self.answers.genders >= 0) & (self.leaning[true_class] >= 0)
-        if self.swapped is None or not used.any():
-            return None
-        return Counterfactuals.of(self.answers, self.swapped, self.leaning, self.neutral)
+    @classmethod
+    def of(
+        cls,
+        answers: FewShotPredictions,
+        leaning: Ints,
+        swapped: ArrayLike | None = None,
+        neutral: ArrayLike | None = None,
+    ) -> Classifier:
+        """With counterfactuals where some query is of known gender in a class that leans."""
+        _check_leaning(leaning, answers)
+        used = (answers.genders >= 0) & (leaning[answers.true_classes] >= 0)
+        both = None
+        if swapped is not None and used.any():
+            both = Counterfactuals.of(answers, swapped, leaning, neutral)
+        return cls(answers.name, answers, both, leaning)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file, atomically."""
-        answers = self.answers
-        arrays: dict[str, Any] = {
-            "log_probs": answers.log_probs.astype(np.float32),
-            "rows": answers.rows,
-            "truth": answers.truth,
-            "classes": answers.classes,
-            "genders": answers.genders,
+        """Write an .npz file, atomically; log-probabilities are in single precision."""
+        answers, both = self.answers, self.counterfactuals
+        arrays = {
+            **{name: getattr(answers, name) for name in ARRAYS},
             "names": np.array(answers.names),
             "leaning": self.leaning,
-            "swapped": np.array(() if self.swapped is None else self.swapped, dtype=np.float32),
         }
-        if self.neutral is not None:
-            arrays[NEUTRAL] = np.array(self.neutral, dtype=np.float32)
+        versions = {} if both is None else {"swapped": both.swapped, "neutral": both.neutral}
+        arrays |= {name: own.log_probs for name, own in versions.items() if own is not None}
+        for name in arrays.keys() & {"log_probs", *versions}:
+            arrays[name] = arrays[name].astype(np.float32)
         with replace_file(path) as file:
             np.savez(file, **arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> SavedAnswers:
+    def load(cls, path: str | os.PathLike[str]) -> Classifier:
         """Read what `save` wrote; any other file, or a damaged one, is an error."""
         content = io.BytesIO(Path(path).read_bytes())
         try:
             with np.load(content, allow_pickle=False) as file:
-                if file.zip.testzip() or set(file.files) - {NEUTRAL} != FILE_ARRAYS:
+                arrays = {name: file[name] for name in file.files}
+                others = {name: arrays.pop(name, None) for name in ("swapped", "neutral")}
+                if file.zip.testzip() or arrays.keys() != {*ARRAYS, "names", "leaning"}:
                     raise InputError("damaged, its check sums or names are wrong")
-                answers = Answers(
-                    file["log_probs"],
-                    file["rows"],
-                    file["truth"],
-                    file["classes"],
-                    file["genders"],
-                    tuple(file["names"].tolist()),
-                )
-                swapped = file["swapped"]
-                return cls(
-                    answers,
-                    swapped if swapped.size else None,
-                    file["leaning"],
-                    file[NEUTRAL] if NEUTRAL in file.files else None,
-                )
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-            OSError,
-            EOFError,
-            RuntimeError,
-            MemoryError,
-            struct.error,
-            zlib.error,
-            zipfile.BadZipFile,
-        ) as error:
+            names, leaning = tuple(arrays.pop("names").tolist()), arrays.pop("leaning")
+            return cls.of(FewShotPredictions(**arrays, names=names), leaning, **others)
+        except NPZ_ERRORS as error:
             raise FileError(path, f"expected the answers of a few-shot run: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
-class Tallies(Counts):
+class Tallies(ClassCounts):
     """The counts of a run by episode and class.
 
     Parameters
     ----------
     counts : array (E, C, 3)
-        Those of `Answers.tally`.
+        Those of `FewShotPredictions.tally`.
     counterfactual : array (E, C, 6) or None
         Those of `Counterfactuals.counts`.
     classes, names, splits, repeats
-        As for `Answers`.
+        As for `FewShotPredictions`.
     leaning : array
         The gender that each class leans to: 0 male, 1 female, -1 neither.
     queries_digest : str
@@ -642,11 +612,10 @@ class Tallies(Counts):
     repeats: int = 1
 
     @classmethod
-    def of(cls, subject: Any) -> Tallies:
-        """Those of anything with `answers` and `counterfactuals`, such as a finished run."""
-        answers: Answers = subject.answers
-        both: Counterfactuals | None = subject.counterfactuals
-        leaning = getattr(subject, "leaning", None)
+    def of(cls, subject: FewShotSubject) -> Tallies:
+        """Count the answers of a subject, such as a finished run."""
+        answers, both = subject.answers, subject.counterfactuals
+        leaning = subject.leaning if both is None else both.leaning
         return cls(
             counts=answers.tally(),
             counterfactual=None if both is None else both.counts(),
@@ -726,7 +695,7 @@ class Tallies(Counts):
             }
         )
 
-    def record(self, subject: Any) -> dict[str, Any]:
+    def record(self, subject: FewShotSubject) -> dict[str, Any]:
         """The details that a comparison needs besides the items."""
         return {
             "splits": self.splits,
@@ -735,7 +704,7 @@ class Tallies(Counts):
             "names": list(self.names),
             "leaning": [LEANINGS[code] for code in self.leaning.tolist()],
             "test_queries": self.queries_digest,
-            "data": getattr(subject, "data", ""),
+            "data": subject.data,
         }
 
     @classmethod
@@ -785,10 +754,10 @@ class Tallies(Counts):
 
     @classmethod
     def unpack(cls, packed: Mapping[str, Any]) -> Tallies:
-        """Read what `pack` gave; in evenhand/1 the counterfactuals were called twins."""
+        """Read what `pack` gave."""
         try:
             repeats = int(packed["repeats"])
-            whole_numbers = packed["twins" if "twins" in packed else "counterfactuals"]
+            whole_numbers = packed["counterfactuals"]
             counterfactual = None
             if whole_numbers is not None:
                 sums = _unpack(packed["association"]).astype(np.float64)
@@ -808,7 +777,7 @@ class Tallies(Counts):
             raise InputError(f"tallies: expected those of a few-shot run: {error}") from None
 
 
-def check_same_queries(first: Counts, second: Counts) -> None:
+def check_same_queries(first: ClassCounts, second: ClassCounts) -> None:
     """Raise an error that says why two runs have other test queries, if they have."""
     sizes = [f"{counts.splits} splits x {counts.repeats} seeds" for counts in (first, second)]
     if sizes[0] != sizes[1]:
@@ -851,46 +820,51 @@ TRAINING = "; and new training runs: the spread of splits and seeds"
 
 
 def interval_text(values: Replicates) -> str:
-    """What the interval of these replicates covers."""
+    """The sources of variation that the interval of these replicates covers."""
     covers = NEW_CLASSES if values.opponents else SAME_OPPONENTS
     return covers + TRAINING * isinstance(values, JoinedReplicates)
 
 
 def paired(
-    before: Measurement,
-    after: Measurement,
-    change: Replicates,
-    strata: Any = None,
-    **details: Any,
+    before: Measurement, after: Measurement, change: Replicates, strata: Ints | None = None
 ) -> Comparison:
     """A comparison from the replicates of the change."""
     prob = before.prob
     low, high = change.interval(prob, strata)
     naive = change.naive(prob)
-    return Comparison(
-        before=replace(before, items=Items(), parts=()),
-        after=replace(after, items=Items(), parts=()),
-        change=Estimate(value=float(change.value), low=low, high=high, prob=prob),
+    return Comparison.of(
+        replace(before, items=Items(), parts=()),
+        replace(after, items=Items(), parts=()),
+        (float(change.value), low, high),
         p_value=change.p_value(strata),
         interval=interval_text(change),
         test="Student t, as the interval",
         paired=len(change.episodes),
         details={
             "classes": len(change.classes),
+            "freedom": change.error(strata)[1],
             "naive_low": naive[0],
             "naive_high": naive[1],
-            **details,
         },
     )
 
 
-def check_comparable(
-    before: Measurement, after: Measurement, first: Tallies, second: Tallies
-) -> None:
-    """Raise an error that says why two measurements cannot be compared text by text."""
+def comparable_tallies(
+    before: Measurement, after: Measurement, columns: Sequence[str]
+) -> tuple[Tallies, Tallies]:
+    """The tallies of two measurements; an error says why they cannot be compared text by text.
+
+    A classifier without training is compared with every seed of another.
+    """
+    first, second = (Tallies.from_measurement(m, columns) for m in (before, after))
+    if before.details.get("deterministic"):
+        first = first.repeat(second.repeats // first.repeats or 1)
+    elif after.details.get("deterministic"):
+        second = second.repeat(first.repeats // second.repeats or 1)
     try:
         if before.details["data"] != after.details["data"]:
             raise InputError("expected runs on the same data, got other texts")
         check_same_queries(first, second)
     except InputError as error:
         raise InputError(f"{before.subject} and {after.subject}: {error}") from None
+    return first, second

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
-from evenhand.fewshot.answers import Answers
+from evenhand.fewshot.answers import FewShotPredictions
 
 if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
@@ -36,7 +36,7 @@ def predict_baseline(
     *,
     vectors: Vectors | None = None,
     counterfactuals: Vectors | None = None,
-) -> Answers:
+) -> FewShotPredictions:
     """The baseline's answers to the queries of some episodes.
 
     Parameters
@@ -52,7 +52,8 @@ def predict_baseline(
     episodes.check(dataset)
     support = word_vectors(dataset.texts) if vectors is None else vectors
     query = support if counterfactuals is None else counterfactuals
-    return Answers.of(nearest_centroid(support, episodes, query), episodes, dataset)
+    log_probs = nearest_centroid(support, episodes, query)
+    return FewShotPredictions.of(log_probs.astype(np.float32), episodes, dataset)
 
 
 def word_vectors(

@@ -9,35 +9,39 @@ from __future__ import annotations
 import inspect
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import check_arguments, checked
 from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, MissingExtraError, UnknownNameError, parameter
-from evenhand.statistics.odds import (
-    Leaning,
-    LeaningRule,
-    class_leanings,
-    class_odds_ratios,
-)
-from evenhand.text.tables import Cell, Row, Source, Table, as_cell, open_table
+from evenhand.files import HUB
+from evenhand.instruments import check_options
+from evenhand.statistics.odds import Leaning, LeaningRule, class_leanings, class_odds_ratios
+from evenhand.text.tables import Cell, InputTable, Source, open_table
 
-__all__ = ["FEMALE", "MALE", "NEITHER", "UNKNOWN", "Dataset", "gender_code", "read"]
+if TYPE_CHECKING:
+    from evenhand.fewshot.settings import DataSettings
 
 MALE, FEMALE, UNKNOWN, NEITHER = 0, 1, -1, -2
-_MALE = frozenset({"m", "male", "man"})
-_FEMALE = frozenset({"f", "female", "woman"})
-_NEITHER = frozenset({"other", "nonbinary", "non-binary", "nb", "x", "neither"})
-_UNKNOWN = frozenset({"", "unknown"})
+_CODES = {
+    **dict.fromkeys(("m", "male", "man"), MALE),
+    **dict.fromkeys(("f", "female", "woman"), FEMALE),
+    **dict.fromkeys(("other", "nonbinary", "non-binary", "nb", "x", "neither"), NEITHER),
+    **dict.fromkeys(("", "unknown"), UNKNOWN),
+}
+"""The genders by the usual words, in lower case."""
+ODDS = ("odds_ratio", "odds_low", "odds_high")
+"""An odds ratio and the ends of its interval, in the record of a run."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,9 +75,10 @@ class Dataset(Shown):
     name: str
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: NDArray[np.int64] = field(default=None, repr=False)  # type: ignore[arg-type]
-    leaning_by: LeaningRule | Mapping[str, str] = "odds"
+    leaning_by: LeaningRule | Mapping[str, Literal["male", "female"]] = "odds"
 
     def __post_init__(self) -> None:
+        check_arguments(Dataset, {"texts": self.texts, "classes": self.classes})
         if isinstance(self.leaning_by, str):
             if self.leaning_by not in get_args(LeaningRule):
                 raise UnknownNameError("leaning", self.leaning_by, get_args(LeaningRule))
@@ -150,7 +155,8 @@ class Dataset(Shown):
             known = {gender for _, _, gender in same} - {UNKNOWN}
             accepted.append((text, row, label, known.pop() if len(known) == 1 else UNKNOWN))
         if not accepted:
-            raise InputError(f"{name}: no text with a class is left ({_counts(left) or 'no rows'})")
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in left.items())
+            raise InputError(f"{name}: no text with a class is left ({reasons or 'no rows'})")
         classes = tuple(sorted({label for _, _, label, _ in accepted}))
         index = {label: number for number, label in enumerate(classes)}
         return cls(
@@ -175,18 +181,16 @@ class Dataset(Shown):
     @cached_property
     def gender_sizes(self) -> NDArray[np.int64]:
         """How many texts of men and of women each class has, (classes, 2)."""
-        return np.stack(
-            [
-                np.bincount(self.labels[self.genders == gender], minlength=len(self.classes))
-                for gender in (MALE, FEMALE)
-            ],
-            axis=1,
-        )
+        return np.stack([self._count(gender) for gender in (MALE, FEMALE)], axis=1)
 
     @cached_property
     def neither_sizes(self) -> NDArray[np.int64]:
         """How many texts of persons who are neither men nor women each class has."""
-        return np.bincount(self.labels[self.genders == NEITHER], minlength=len(self.classes))
+        return self._count(NEITHER)
+
+    def _count(self, gender: int) -> NDArray[np.int64]:
+        """How many texts of a gender each class has."""
+        return np.bincount(self.labels[self.genders == gender], minlength=len(self.classes))
 
     @property
     def share_of_women(self) -> NDArray[np.float64]:
@@ -218,7 +222,8 @@ class Dataset(Shown):
         (('female', 'male'), ('male', 'male'))
         """
         if not isinstance(self.leaning_by, str):
-            return tuple(_side(self.leaning_by.get(name)) for name in self.classes)
+            sides: Mapping[str, Leaning] = self.leaning_by
+            return tuple(sides.get(name, "even") for name in self.classes)
         men, women = self.gender_sizes.T.tolist()
         return class_leanings(men, women, self.leaning_by)
 
@@ -289,24 +294,14 @@ class Dataset(Shown):
             "leaning_by": self.leaning_by if isinstance(self.leaning_by, str) else "given",
             "classes": {
                 name: {
-                    "texts": int(size),
-                    "men": int(men),
-                    "women": int(women),
-                    "neither": int(neither),
-                    "leaning": leaning,
-                    "odds_ratio": ratio,
-                    "odds_low": low,
-                    "odds_high": high,
+                    "texts": int(self.sizes[i]),
+                    "men": int(self.gender_sizes[i, MALE]),
+                    "women": int(self.gender_sizes[i, FEMALE]),
+                    "neither": int(self.neither_sizes[i]),
+                    "leaning": self.leaning[i],
+                    **dict(zip(ODDS, self.odds_ratios[i].tolist(), strict=True)),
                 }
-                for name, size, (men, women), neither, leaning, (ratio, low, high) in zip(
-                    self.classes,
-                    self.sizes,
-                    self.gender_sizes,
-                    self.neither_sizes,
-                    self.leaning,
-                    self.odds_ratios.tolist(),
-                    strict=True,
-                )
+                for i, name in enumerate(self.classes)
             },
         }
 
@@ -314,15 +309,14 @@ class Dataset(Shown):
         new = np.full(len(self.classes), -1)
         new[indices] = np.arange(len(indices))
         rows = np.flatnonzero(new[self.labels] >= 0)
-        return Dataset(
+        return replace(
+            self,
             texts=tuple(self.texts[row] for row in rows),
             labels=new[self.labels[rows]],
             genders=self.genders[rows],
             classes=tuple(self.classes[index] for index in indices),
-            name=self.name,
-            left_out=self.left_out if left_out is None else left_out,
             rows=self.rows[rows],
-            leaning_by=self.leaning_by,
+            left_out=self.left_out if left_out is None else left_out,
         )
 
     def _headline(self) -> str:
@@ -350,15 +344,9 @@ def gender_code(value: object, male: str | None = None, female: str | None = Non
     if isinstance(value, str):
         if value in (male, female):
             return MALE if value == male else FEMALE
-        word = value.strip().lower()
-        for code, words in (
-            (MALE, _MALE),
-            (FEMALE, _FEMALE),
-            (NEITHER, _NEITHER),
-            (UNKNOWN, _UNKNOWN),
-        ):
-            if word in words:
-                return code
+        code = _CODES.get(value.strip().lower())
+        if code is not None:
+            return code
     elif value is None:
         return UNKNOWN
     elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN, NEITHER):
@@ -369,49 +357,18 @@ def gender_code(value: object, male: str | None = None, female: str | None = Non
     )
 
 
-def _side(name: str | None) -> Leaning:
-    return "male" if name == "male" else "female" if name == "female" else "even"
-
-
-def _counts(left: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason}: {count}" for reason, count in left.items())
-
-
 PROFESSIONS = (
-    "accountant",
-    "architect",
-    "attorney",
-    "chiropractor",
-    "comedian",
-    "composer",
-    "dentist",
-    "dietitian",
-    "dj",
-    "filmmaker",
-    "interior_designer",
-    "journalist",
-    "model",
-    "nurse",
-    "painter",
-    "paralegal",
-    "pastor",
-    "personal_trainer",
-    "photographer",
-    "physician",
-    "poet",
-    "professor",
-    "psychologist",
-    "rapper",
-    "software_engineer",
-    "surgeon",
-    "teacher",
+    *("accountant", "architect", "attorney", "chiropractor", "comedian", "composer", "dentist"),
+    *("dietitian", "dj", "filmmaker", "interior_designer", "journalist", "model", "nurse"),
+    *("painter", "paralegal", "pastor", "personal_trainer", "photographer", "physician", "poet"),
+    *("professor", "psychologist", "rapper", "software_engineer", "surgeon", "teacher"),
     "yoga_teacher",
 )
 """The professions of Bias in Bios (De-Arteaga et al. 2019) in the order of the hub's numbers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """The columns of a published data set, and its numeric codes where it has some.
 
     `gender` may be absent from a file: the genders are then unknown. `male` and `female` are codes
@@ -428,15 +385,16 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("Bias in Bios", "hard_text", "profession", "gender", "0", "1", PROFESSIONS),
-    Layout("biographies", "text", "occupation", "gender"),
-    Layout("WikipediaGenderEvents", "Text", "Occupation", "Gender"),
-    Layout("intents", "sentence", "label"),
-    Layout("plain", "text", "label", "gender"),
+    ColumnLayout("Bias in Bios", "hard_text", "profession", "gender", "0", "1", PROFESSIONS),
+    ColumnLayout("biographies", "text", "occupation", "gender"),
+    ColumnLayout("WikipediaGenderEvents", "Text", "Occupation", "Gender"),
+    ColumnLayout("intents", "sentence", "label"),
+    ColumnLayout("plain", "text", "label", "gender"),
 )
 """The known layouts, tried in this order."""
 
 
+@checked
 def read(
     source: Source,
     *,
@@ -486,25 +444,43 @@ def read(
         if source.partition(":")[0] == SIMULATED and not Path(source).exists():
             return replace(simulated(source), leaning_by=leaning)
         if source.startswith(HUB):
-            return _collect(open_hub(source), name or source, leaning, duplicates, **columns)
+            return _collect(open_hub(source), name or source, leaning, duplicates, columns)
     file_name = Path(source).name if isinstance(source, str | os.PathLike) else "DataFrame"
     with open_table(source) as table:
-        return _collect(table, name or file_name, leaning, duplicates, **columns)
+        return _collect(table, name or file_name, leaning, duplicates, columns)
+
+
+def read_dataset(settings: DataSettings) -> Dataset:
+    """Read the texts that the settings name, without the classes that are too small."""
+    check_options(settings)
+    columns: dict[str, Any] = settings.columns
+    simulated = settings.data.partition(":")[0] == SIMULATED and not Path(settings.data).exists()
+    if columns and simulated:
+        raise InputError(f"{next(iter(columns))}: simulated data have no columns to name")
+    try:
+        dataset = read(
+            settings.data, **columns, leaning=settings.leaning, duplicates=settings.duplicates
+        )
+    except FileNotFoundError:
+        problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
+        raise FileError(settings.data, problem) from None
+    if settings.at_least or settings.each_gender:
+        dataset = dataset.at_least(settings.at_least or 1, each_gender=settings.each_gender or 0)
+    return dataset
 
 
 def _collect(
-    table: Table,
+    table: InputTable,
     name: str,
     leaning: LeaningRule,
     duplicates: Literal["once", "class"],
-    *,
-    text: str | None,
-    label: str | None,
-    gender: str | None,
-    male: str | None,
-    female: str | None,
+    columns: Mapping[str, str | None],
 ) -> Dataset:
-    layout = _layout(table, text, label, gender)
+    layout = _layout(table, columns)
+    male, female = columns["male"], columns["female"]
+    if male is not None and male == female:
+        names = f"{parameter('male')}, {parameter('female')}"
+        raise InputError(f"{names}: expected different values, got '{male}' for both")
     codes = (layout.male if male is None else male, layout.female if female is None else female)
     wanted = [layout.text, layout.label, *([layout.gender] if layout.gender else [])]
     texts: list[Cell] = []
@@ -525,7 +501,7 @@ def _collect(
         raise FileError(table.name, str(error).removeprefix(f"{name}: ")) from None
 
 
-def _class_name(cell: Cell, layout: Layout) -> Cell:
+def _class_name(cell: Cell, layout: ColumnLayout) -> Cell:
     if cell is None or not layout.labels or not cell.lstrip("-").isdecimal():
         return cell
     number = int(cell)
@@ -536,8 +512,9 @@ def _class_name(cell: Cell, layout: Layout) -> Cell:
     return layout.labels[number]
 
 
-def _layout(table: Table, text: str | None, label: str | None, gender: str | None) -> Layout:
+def _layout(table: InputTable, columns: Mapping[str, str | None]) -> ColumnLayout:
     """The first known layout that fits, with the given columns instead of its own."""
+    text, label, gender = (columns[name] for name in ("text", "label", "gender"))
     for option, column in (("text", text), ("label", label), ("gender", gender)):
         if column is not None and column not in table.columns:
             problem = f"{option}: {UnknownNameError('column', column, table.columns)}"
@@ -581,7 +558,7 @@ def simulated(source: str = SIMULATED) -> Dataset:
     return Dataset.of(drawn.texts, drawn.occupations, drawn.genders, name=source)
 
 
-def _parameters(source: str, function: Any) -> dict[str, Any]:
+def _parameters(source: str, function: Callable[..., object]) -> dict[str, Any]:
     """The text after the colon as arguments of the function."""
     known = {
         name: parameter.default
@@ -609,12 +586,8 @@ def _parameters(source: str, function: Any) -> dict[str, Any]:
     return given
 
 
-HUB = "hf:"
-"""Data sets of the hub by `hf:NAME`, through the package datasets where it is installed."""
-
-
-def open_hub(source: str) -> Table:
-    """All parts (train, test …) of a data set of the hub as one table.
+def open_hub(source: str) -> InputTable:
+    """All parts (train, test …) of a data set of the hub, by `hf:NAME`, as one table.
 
     Columns whose values the hub stores as numbers with names are given by name.
     """
@@ -622,7 +595,7 @@ def open_hub(source: str) -> Table:
         datasets = import_module("datasets")
     except ImportError:
         raise MissingExtraError("datasets", f"data '{source}'", "evenhand[hub]") from None
-    from evenhand.masked.sources import offline, reachable
+    from evenhand.models.sources import offline, reachable
 
     load: Any = datasets.load_dataset
     # versions before 4 run code of the hub if they may, and ask on stdin whether they may
@@ -643,26 +616,19 @@ def open_hub(source: str) -> Table:
         if set(part.column_names) != set(columns):
             raise FileError(source, "expected the same columns in all its parts, got others")
 
-    def read(names: Sequence[str]) -> Iterator[Row]:
+    def read(names: Sequence[str]) -> Iterator[tuple[int, Sequence[object]]]:
         number = 0
         for part in parts:
             value_names = [getattr(part.features.get(name), "names", None) for name in names]
             for values in zip(*(part[name] for name in names), strict=True):
                 number += 1
-                yield _cells(source, number, values, value_names)
+                yield number, [_name(*pair) for pair in zip(values, value_names, strict=True)]
 
-    return Table(source, columns, read)
+    return InputTable(source, columns, read)
 
 
-def _cells(source: str, number: int, values: Sequence[Any], value_names: Sequence[Any]) -> Row:
-    """One row as text; a number that has a name by its name, a missing one (-1) as missing."""
-    cells = []
-    for value, names in zip(values, value_names, strict=True):
-        if names is not None and isinstance(value, int):
-            cells.append(names[value] if 0 <= value < len(names) else None)
-            continue
-        try:
-            cells.append(as_cell(value))
-        except TypeError as error:
-            raise FileError(source, f"row {number}: {error}") from None
-    return tuple(cells)
+def _name(value: object, names: Sequence[str] | None) -> object:
+    """The name of a number that has one; a missing one (-1) is None."""
+    if names is None or not isinstance(value, int):
+        return value
+    return names[value] if 0 <= value < len(names) else None

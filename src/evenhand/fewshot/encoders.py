@@ -22,11 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import functional_call
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.settings import POOLINGS, StepProgress
-from evenhand.masked.encoding import (
+from evenhand.models.encoding import (
     Indices,
     Packed,
     TokenRows,
@@ -34,11 +37,9 @@ from evenhand.masked.encoding import (
     encode_texts,
     forward_packed,
 )
-from evenhand.masked.forward import guard_half
-from evenhand.masked.memory import ModelSource
-from evenhand.masked.model import Model, load, load_to_train
-
-__all__ = ["TunedEncoder", "check_rows", "encode"]
+from evenhand.models.forward import guard_half
+from evenhand.models.masked import MaskedModel, load, load_to_train
+from evenhand.models.memory import ModelSource
 
 DTYPES = ("auto", "float32", "bfloat16")
 HELD = 4 << 30
@@ -58,6 +59,7 @@ def check_rows(rows: NDArray[Any], count: int) -> None:
         )
 
 
+@checked
 def encode(
     source: ModelSource,
     texts: Sequence[str],
@@ -72,7 +74,7 @@ def encode(
 
     Parameters
     ----------
-    source : str, path or Model
+    source : str, path or MaskedModel
         A model, or its name or folder.
     texts : sequence of str
     pooling : {"mean", "cls"}
@@ -114,7 +116,7 @@ class TunedEncoder:
 
     Parameters
     ----------
-    source : str, path or Model
+    source : str, path or MaskedModel
     texts : sequence of str
     pooling, limit, device
         As for `encode`.
@@ -150,10 +152,11 @@ class TunedEncoder:
         self.model = model
         self.rows = TokenRows(model, texts, pooling=pooling, limit=limit)
         self.origin = f"{model.fingerprint} {pooling} {self.rows.limit}"
-        keys = b"".join(_text_key(text) for text in texts)
-        self.digest = blake2b(
-            repr((self.origin, dtype)).encode() + keys, digest_size=16
-        ).hexdigest()
+        digest = blake2b(repr((self.origin, dtype)).encode(), digest_size=16)
+        for text in texts:
+            key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16)
+            digest.update(key.digest())
+        self.digest = digest.hexdigest()
         kind = model.device.type
         self._half = dtype == "bfloat16" or (dtype == "auto" and kind == "cuda")
         if self._half and kind == "cpu":
@@ -163,8 +166,6 @@ class TunedEncoder:
         self._base: Any = model.network.base_model
         self._full: nn.Embedding = self._embeddings()
         self._vocabulary = _trim(self._full, self.rows.tokens, model.network.config.pad_token_id)
-        self._held: list[tuple[Indices, Tensor | None]] = []
-        self._leaf: Tensor | None = None
         self._reduce()
         self._first = self.state()
 
@@ -181,47 +182,28 @@ class TunedEncoder:
         named = self._base.named_parameters()
         return {name: weight for name, weight in named if not name.startswith("pooler.")}
 
-    def points(self, rows: NDArray[Any]) -> tuple[Tensor, Indices]:
-        """Features of the distinct rows, and the index of each row among them."""
-        distinct, index = self._distinct(rows)
-        parts = list(batches(self.rows.lengths, distinct, self._at_once))
-        held = int(self.rows.lengths[distinct].sum()) <= self._room
-        self._held = []
-        with torch.set_grad_enabled(held):
-            for part in parts:
-                self._held.append((part, self._pass(part)))
-        features = torch.cat([states.detach() for _, states in self._held if states is not None])
-        if not held:
-            self._held = [(part, None) for part in parts]
-        self._leaf = features.requires_grad_()
-        return self._leaf, index
-
-    def points_with(
-        self, weights: Mapping[str, Tensor], rows: NDArray[Any]
+    def points(
+        self,
+        rows: NDArray[Any],
+        weights: Mapping[str, Tensor] | None = None,
+        *,
+        through: bool = False,
     ) -> tuple[Tensor, Indices]:
-        """`points` as a differentiable function of other weights, all of it held, in float32."""
+        """Features of the distinct rows, and the index of each row among them.
+
+        They are a differentiable function of the encoder's weights, or of others. Where there are
+        too many tokens to hold what the gradient needs, it is computed again part by part, but not
+        with `through`, for second derivatives in float32.
+        """
         distinct, index = self._distinct(rows)
-        module = _Pass(self.model.network)
-        named = {f"base.{name}": weight for name, weight in weights.items()}
+        held = through or int(self.rows.lengths[distinct].sum()) <= self._room
         parts = [
-            torch.func.functional_call(module, named, (self.rows.pack(part, self.device),))
+            self._pass(part, weights, through)
+            if held
+            else checkpoint(self._pass, part, weights, use_reentrant=False)
             for part in batches(self.rows.lengths, distinct, self._at_once)
         ]
         return torch.cat(parts), index
-
-    def backward(self) -> None:
-        """Propagate the gradients of the last points into the weights.
-
-        Where there were too many tokens to hold, part by part, each passed through once more.
-        """
-        if self._leaf is None or self._leaf.grad is None:
-            return
-        first = 0
-        for part, states in self._held:
-            again = self._pass(part) if states is None else states
-            torch.autograd.backward(again, self._leaf.grad[first : first + len(part)])
-            first += len(part)
-        self._held, self._leaf = [], None
 
     @torch.no_grad()
     def table(self, rows: NDArray[Any]) -> tuple[Tensor, Indices]:
@@ -253,14 +235,14 @@ class TunedEncoder:
             weight[torch.from_numpy(here).to(self.device)] = state[name][there].to(self.device)
 
     @torch.no_grad()
-    def full_model(self) -> Model:
+    def full_model(self) -> MaskedModel:
         """The model with its current weights and its full vocabulary, for other uses or saving."""
         full = copy.deepcopy(self._full)
         full.weight[torch.from_numpy(self._vocabulary).to(self.device)] = self._embeddings().weight
         network: Any = copy.deepcopy(self.model.network)
         network.base_model.set_input_embeddings(full)
         network.tie_weights()
-        return replace(self.model, network=network)
+        return replace(self.model, networks=network)
 
     def _embeddings(self) -> nn.Embedding:
         embeddings: nn.Embedding = self._base.get_input_embeddings()
@@ -284,10 +266,17 @@ class TunedEncoder:
         index[distinct] = np.arange(len(distinct))
         return distinct, index[rows]
 
-    def _pass(self, part: Indices) -> Tensor:
-        kind = self.device.type
-        with torch.autocast(kind, dtype=torch.bfloat16) if self._half else nullcontext():
-            return forward_packed(self.model.network, self.rows.pack(part, self.device))
+    def _pass(
+        self, part: Indices, weights: Mapping[str, Tensor] | None = None, exact: bool = False
+    ) -> Tensor:
+        kind, rows = self.device.type, self.rows.pack(part, self.device)
+        half = self._half and not exact
+        with torch.autocast(kind, dtype=torch.bfloat16) if half else nullcontext():
+            if weights is None:
+                return forward_packed(self.model.network, rows)
+            named = {f"base.{name}": weight for name, weight in weights.items()}
+            states: Tensor = functional_call(_Pass(self.model.network), named, (rows,))
+            return states
 
 
 class _Pass(nn.Module):
@@ -303,11 +292,7 @@ class _Pass(nn.Module):
         return forward_packed(self._network[0], rows)
 
 
-def _text_key(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _room(model: Model) -> int:
+def _room(model: MaskedModel) -> int:
     """How many tokens can be held: each has some 32 numbers per layer and dimension."""
     cuda = model.device.type == "cuda"
     free = torch.cuda.mem_get_info(model.device)[0] // 2 if cuda else HELD

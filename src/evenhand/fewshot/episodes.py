@@ -19,18 +19,25 @@ from functools import cached_property
 from hashlib import blake2b
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import FileError, InputError, SmallDataError, parameter
-from evenhand.fewshot.data import FEMALE, MALE, Dataset
+from evenhand.arguments import checked
+from evenhand.errors import FileError, InputError, SmallDataError, check_whole, parameter
+from evenhand.fewshot.data import Dataset
+from evenhand.fewshot.settings import half_of_each_gender
 from evenhand.files import replace_file, to_json
-
-__all__ = ["Episodes", "sample"]
+from evenhand.instruments import MOST_DRAWN
 
 Rows = NDArray[np.int32]
 Positions = NDArray[np.int64]
+NPZ_ERRORS = (
+    *(ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, RuntimeError),
+    *(MemoryError, struct.error, zlib.error, zipfile.BadZipFile),
+)
+"""What reading a damaged .npz file may raise."""
 ARRAYS = {"classes": 2, "support": 3, "query": 3, "unlabelled": 2}
 
 
@@ -128,25 +135,14 @@ class Episodes:
                 about = json.loads(str(file["about"]))
                 digest = about.pop("digest")
                 episodes = cls(**{name: file[name] for name in ARRAYS if name in file}, **about)
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            OSError,
-            EOFError,
-            RuntimeError,
-            MemoryError,
-            struct.error,
-            zlib.error,
-            zipfile.BadZipFile,
-        ) as error:
+        except NPZ_ERRORS as error:
             raise FileError(path, f"expected episodes saved by Evenhand: {error}") from None
         if episodes.digest != digest:
             raise FileError(path, "damaged: the episodes are not those that were saved")
         return episodes
 
 
+@checked
 def sample(
     dataset: Dataset,
     classes: Iterable[str],
@@ -198,14 +194,16 @@ def sample(
 
     """
     indices = np.array(dataset.indices(classes))
-    _check_numbers(shots=shots, queries=queries, episodes=episodes)
-    _check_numbers(0, unlabelled=unlabelled, seed=seed)
+    check_whole(shots=shots, queries=queries, episodes=episodes)
+    if episodes > MOST_DRAWN:
+        raise InputError(f"episodes: expected at most {MOST_DRAWN:,}, got {episodes:,}")
+    check_whole(0, unlabelled=unlabelled, seed=seed)
     if not isinstance(ways, Integral) or not 2 <= ways <= len(indices):
         raise SmallDataError(
             f"ways: expected 2 to {len(indices)}, the classes to draw from, got {ways}"
         )
-    support_each = _half("shots", shots) if calibrated else 0
-    query_each = _half("queries", queries) if balanced_queries else 0
+    support_each = half_of_each_gender("shots", shots) if calibrated else 0
+    query_each = half_of_each_gender("queries", queries) if balanced_queries else 0
     _check_classes(dataset, indices, shots + queries + unlabelled, support_each + query_each)
 
     entropy = np.random.SeedSequence([seed, zlib.crc32(purpose.encode())])
@@ -303,21 +301,6 @@ class _Ranges:
         return rows
 
 
-def _check_numbers(minimum: int = 1, **numbers: object) -> None:
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-            raise InputError(f"{name}: expected a whole number from {minimum} up, got {value!r}")
-
-
-def _half(name: str, number: int) -> int:
-    if number % 2:
-        raise InputError(
-            f"{name}: expected an even number, one half of each gender, got {number} "
-            "(calibration takes K/2 men and K/2 women, El Zein 2021, §4.2.3)"
-        )
-    return number // 2
-
-
 def _check_classes(dataset: Dataset, indices: Positions, texts: int, each: int) -> None:
     """Raise an error that names every class that is too small."""
     small = [i for i in indices.tolist() if dataset.sizes[i] < texts]
@@ -330,7 +313,7 @@ def _check_classes(dataset: Dataset, indices: Positions, texts: int, each: int) 
         )
     few = [i for i in indices.tolist() if dataset.gender_sizes[i].min() < each]
     if few:
-        counts = [(dataset.classes[i], *dataset.gender_sizes[i, [MALE, FEMALE]]) for i in few]
+        counts = [(dataset.classes[i], *dataset.gender_sizes[i]) for i in few]
         names = ", ".join(f"'{name}' ({men} men, {women} women)" for name, men, women in counts)
         at_least = parameter(
             "at_least",
@@ -341,3 +324,23 @@ def _check_classes(dataset: Dataset, indices: Positions, texts: int, each: int) 
             f"{dataset.name}: expected {each} texts of each gender per class, fewer in {names}; "
             f"{at_least} leaves such classes out"
         )
+
+
+def episode_rows(episodes: Episodes, part: slice = slice(None)) -> NDArray[np.int32]:
+    """All rows of some of the episodes: support, query, unlabelled, concatenated."""
+    arrays = (episodes.support, episodes.query, episodes.unlabelled)
+    return np.concatenate([array[part].ravel() for array in arrays if array is not None])
+
+
+def split_rows(
+    episodes: Episodes, index: NDArray[Any], part: slice = slice(None)
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """`episode_rows` divided again: support (E, C, K), query (E, C * Q) and unlabelled (E, U)."""
+    support, query = episodes.support[part], episodes.query[part]
+    first, second = support.size, support.size + query.size
+    rest = index[second:].reshape(len(support), -1)
+    return (
+        index[:first].reshape(support.shape),
+        index[first:second].reshape(len(query), -1),
+        None if episodes.unlabelled is None else rest,
+    )

@@ -12,9 +12,9 @@ import io
 import json
 import os
 import shutil
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -25,33 +25,25 @@ from numpy.typing import NDArray
 
 from evenhand.fewshot.baseline import predict_baseline, word_vectors
 from evenhand.fewshot.data import Dataset
-from evenhand.fewshot.mitigation import (
-    Mitigated,
-    Mitigation,
-    neutralize,
-    pool_texts,
-    swap_gender,
-)
-from evenhand.files import replace_file, versions
+from evenhand.fewshot.mitigation import Mitigated, neutralize, pool_texts, swap_gender
+from evenhand.fewshot.settings import TextMitigation
+from evenhand.files import own_entries, replace_file, versions
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.answers import Answers
+    from evenhand.fewshot.answers import FewShotPredictions
     from evenhand.fewshot.encoders import TunedEncoder
     from evenhand.fewshot.episodes import Episodes
     from evenhand.fewshot.settings import StepProgress
-    from evenhand.fewshot.training import Source, Table
-    from evenhand.masked.memory import ModelSource
+    from evenhand.fewshot.training import FeatureTable, Source
+    from evenhand.models.masked import MaskedModel
 
-__all__ = ["VERSIONS", "FeatureStore", "load_word_vectors"]
-
-Lock: TypeAlias = Callable[[str], AbstractContextManager[None]]
+Lock: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Waits until no other process holds a name, and holds it."""
 
 VERSIONS = ("plain", "swapped", "drawn", "neutral", "neutral swapped", "neutral drawn")
 """The texts as they are, of the other gender with names swapped by fixed pairs (counterfactuals of
 queries) or drawn at random (those of augmentation), and the same neutralised."""
-BASELINES = 16
-"""The number of the baseline's answers held in memory."""
+NAMES = {"swapped": "fixed", "drawn": "random"}
 
 
 class FeatureStore:
@@ -60,45 +52,44 @@ class FeatureStore:
     Parameters
     ----------
     dataset : Dataset
-    encoder : str, path or Model
+    encoder : str or path
     folder : path
         Where texts and features are stored.
     pooling, limit, device
         As for `evenhand.fewshot.encoders.encode`.
-    workers : int
-        Processes that rewrite texts.
-    lock : callable, optional
-        Holds a name against other processes; by default with lock files in the folder, which work
-        on one machine.
+
+    Attributes
+    ----------
+    lock : callable
+        Holds a name against other processes; by default nothing is held.
 
     """
 
     def __init__(
         self,
         dataset: Dataset,
-        encoder: ModelSource,
+        encoder: str | os.PathLike[str],
         folder: str | os.PathLike[str],
         *,
         pooling: str = "mean",
         limit: int | None = None,
         device: str = "auto",
-        workers: int = 1,
-        lock: Lock | None = None,
     ) -> None:
-        from evenhand.masked.memory import is_path
-        from evenhand.masked.model import load
-
         self.dataset, self.folder = dataset, Path(folder)
-        self.model = load(encoder, device=device, head=False)
-        self.encoder = str(encoder) if is_path(encoder) else self.model.name
-        self.fingerprint = self.model.fingerprint
-        self.pooling, self.limit, self.workers = pooling, limit, workers
-        self.lock = lock or _file_lock(self.folder / "locks")
+        self.encoder, self.device = str(encoder), device
+        self.pooling, self.limit = pooling, limit
+        self.lock: Lock = nullcontext
         self._texts: dict[str, tuple[str, ...]] = {"plain": dataset.texts}
-        self._mitigated: dict[tuple[bool, bool], Mitigated] = {}
-        self._tables: dict[tuple[str, ...], Table] = {}
+        self._mitigated: dict[tuple[str, ...], Mitigated] = {}
+        self._tables: dict[tuple[str, ...], FeatureTable] = {}
         self._tuned: dict[tuple[str, ...], TunedEncoder] = {}
-        self._baselines: OrderedDict[str, Answers] = OrderedDict()
+
+    @cached_property
+    def model(self) -> MaskedModel:
+        """The encoder, loaded when features are needed."""
+        from evenhand.models.masked import load
+
+        return load(self.encoder, device=self.device, head=False)
 
     @cached_property
     def has_counterfactuals(self) -> bool:
@@ -108,66 +99,63 @@ class FeatureStore:
     def texts(self, version: str) -> tuple[str, ...]:
         """All texts in one of `VERSIONS`."""
         if version not in self._texts:
-            path = self.folder / "texts" / f"{self._key(version)}.npz"
-            if (texts := _read_texts(path)) is None:
-                with self.lock(path.stem):
-                    if (texts := _read_texts(path)) is None:
-                        texts = self._rewrite(version)
-                        content = json.dumps(texts).encode()
-                        _save_array(path, np.frombuffer(content, dtype=np.uint8))
-            self._texts[version] = texts
+            content = self._stored(
+                "texts",
+                self._key(version),
+                lambda _: np.frombuffer(json.dumps(self._rewrite(version)).encode(), np.uint8),
+            )
+            self._texts[version] = tuple(json.loads(content.tobytes()))
         return self._texts[version]
 
     def features(
         self, version: str, *, progress: StepProgress | None = None
     ) -> NDArray[np.float32]:
-        """Those of all texts in one of `VERSIONS`, (texts, dim)."""
+        """The features of all texts in one of `VERSIONS`, (texts, dim)."""
         from evenhand.fewshot.encoders import encode
 
-        key = _key(self._key(version), self.fingerprint, self.pooling, self.limit)
-        path = self.folder / "features" / f"{key}.npz"
-        if (features := _read_array(path)) is not None:
-            return features
-        texts = self.texts(version)
-        with self.lock(key):
-            if (features := _read_array(path)) is not None:
-                return features
+        def compute(path: Path) -> NDArray[np.float32]:
             # batches are stored as they come, so that a kill costs little
-            parts = self.folder / "features" / f"{key}.parts"
-            features = encode(
+            return encode(
                 self.model,
-                texts,
+                self.texts(version),
                 pooling=self.pooling,
                 limit=self.limit,
-                cache=parts,
+                cache=path.with_suffix(".parts"),
                 progress=progress,
             )
-            _save_array(path, features)
-            shutil.rmtree(parts, ignore_errors=True)
-            return features
 
-    def mitigated(self, mitigation: Mitigation) -> Mitigated:
+        key = _key(self._key(version), self.model.fingerprint, self.pooling, self.limit)
+        return self._stored("features", key, compute)
+
+    def _stored(self, kind: str, key: str, compute: Callable[[Path], NDArray[Any]]) -> NDArray[Any]:
+        """The array stored by a key; the first process that needs it computes it."""
+        path = self.folder / kind / f"{key}.npz"
+        array = _read_array(path)
+        if array is None:
+            with self.lock(key):
+                array = _read_array(path)
+                if array is None:
+                    array = compute(path)
+                    _save_array(path, array)
+                    shutil.rmtree(path.with_suffix(".parts"), ignore_errors=True)
+        return array
+
+    def mitigated(self, mitigation: TextMitigation) -> Mitigated:
         """All texts as a mitigation has them: what `mitigation.apply` gives."""
-        key = (mitigation.augment, mitigation.neutralize)
-        if key not in self._mitigated:
-            unchanged = 0
-            if mitigation.augment:
-                pairs = zip(self.dataset.texts, self.texts("drawn"), strict=True)
-                unchanged = sum(text == swapped for text, swapped in pairs)
-            texts = self._joint(_pool_versions(mitigation))
-            self._mitigated[key] = pool_texts(self.dataset, mitigation, texts, unchanged)
-        pooled = self._mitigated[key]
-        return Mitigated(mitigation, pooled.pool, pooled.texts, pooled.unchanged)
+        names = _pool_versions(mitigation)
+        if names not in self._mitigated:
+            self._mitigated[names] = pool_texts(self.dataset, mitigation, self._joint(names))
+        return replace(self._mitigated[names], mitigation=mitigation)
 
-    def counterfactuals(self, mitigation: Mitigation) -> tuple[str, ...]:
+    def counterfactuals(self, mitigation: TextMitigation) -> tuple[str, ...]:
         """The counterfactual of each text as a classifier with the mitigation reads it."""
         return self.texts(_read_as("swapped", mitigation)) if self.has_counterfactuals else ()
 
     def source(
         self,
-        mitigation: Mitigation,
+        mitigation: TextMitigation,
         *,
-        tested: Mitigation | None = None,
+        tested: TextMitigation | None = None,
         neutral: bool = False,
         finetune: bool = False,
         progress: StepProgress | None = None,
@@ -186,38 +174,29 @@ class FeatureStore:
         if finetune:
             return self._tuned_encoder(names)
         if names not in self._tables:
-            from evenhand.fewshot.training import Table
+            from evenhand.fewshot.training import FeatureTable
 
             parts = [self.features(version, progress=progress) for version in names]
-            self._tables[names] = Table(np.concatenate(parts), self.model.device)
+            self._tables[names] = FeatureTable(np.concatenate(parts), self.model.device)
         return self._tables[names]
 
     @cached_property
     def word_vectors(self) -> NDArray[np.float32]:
-        """Those of the baseline."""
+        """The word vectors of the baseline."""
         with self.lock(_key("baseline", self.dataset.digest)):
             return load_word_vectors(self.dataset, self.folder)
 
-    def baseline(self, episodes: Episodes) -> Answers:
+    def baseline(self, episodes: Episodes) -> FewShotPredictions:
         """The answers of the baseline to the queries of the episodes."""
-        key = episodes.digest
-        if key not in self._baselines:
-            vectors = self.word_vectors
-            self._baselines[key] = predict_baseline(self.dataset, episodes, vectors=vectors)
-            while len(self._baselines) > BASELINES:
-                self._baselines.popitem(last=False)
-        return self._baselines[key]
+        return predict_baseline(self.dataset, episodes, vectors=self.word_vectors)
 
     def _key(self, version: str) -> str:
         return _key("texts", self.dataset.digest, version, versions()["evenhand"])
 
     def _rewrite(self, version: str) -> tuple[str, ...]:
-        if version == "neutral":
-            return neutralize(self.dataset.texts, workers=self.workers)
-        if version.startswith("neutral "):
-            return neutralize(self.texts(version.removeprefix("neutral ")), workers=self.workers)
-        names = {"swapped": "fixed", "drawn": "random"}[version]
-        return swap_gender(self.dataset.texts, names=names, workers=self.workers)
+        if version.startswith("neutral"):
+            return neutralize(self.texts(version.removeprefix("neutral").strip() or "plain"))
+        return swap_gender(self.dataset.texts, names=NAMES[version])
 
     def _joint(self, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(text for version in names for text in self.texts(version))
@@ -250,12 +229,12 @@ def load_word_vectors(
     return vectors
 
 
-def _pool_versions(mitigation: Mitigation) -> tuple[str, ...]:
+def _pool_versions(mitigation: TextMitigation) -> tuple[str, ...]:
     names = ("plain", "drawn") if mitigation.augment else ("plain",)
     return tuple(_read_as(version, mitigation) for version in names)
 
 
-def _read_as(version: str, mitigation: Mitigation) -> str:
+def _read_as(version: str, mitigation: TextMitigation) -> str:
     """A version as a classifier with the mitigation reads it."""
     if not mitigation.neutralize:
         return version
@@ -266,13 +245,10 @@ def _key(*parts: object) -> str:
     return blake2b("\n".join(map(repr, parts)).encode(), digest_size=16).hexdigest()
 
 
-def _read_texts(path: Path) -> tuple[str, ...] | None:
-    content = _read_array(path)
-    return None if content is None else tuple(json.loads(content.tobytes()))
-
-
 def _read_array(path: Path) -> NDArray[Any] | None:
     """The stored array; None if there is none, or if it is damaged."""
+    if not own_entries([path]):
+        return None
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             if file.zip.testzip() is None:
@@ -285,19 +261,5 @@ def _read_array(path: Path) -> NDArray[Any] | None:
 
 def _save_array(path: Path, array: NDArray[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(path) as file:
+    with replace_file(path, entry=True) as file:
         np.savez(file, array=array)
-
-
-def _file_lock(folder: Path) -> Lock:
-    """Locks by files in a folder, for processes of one machine."""
-
-    @contextmanager
-    def lock(name: str) -> Iterator[None]:
-        from filelock import FileLock
-
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f"{name}.lock"):
-            yield
-
-    return lock

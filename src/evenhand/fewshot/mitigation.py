@@ -17,68 +17,20 @@ supports come with their counterfactuals, its texts are neutralised, its support
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError
 from evenhand.fewshot.data import FEMALE, MALE, Dataset
 from evenhand.fewshot.episodes import Episodes
+from evenhand.fewshot.settings import TextMitigation
 from evenhand.text.corpus.pool import ordered
 from evenhand.text.rewrite import Rewriter, rewrite_all
 
-Scope: TypeAlias = Literal["train", "all"]
-"""The episodes that a mitigation is applied to: those to train and validate with, or all."""
-
 BATCH = 1000  # texts rewritten at once
 PURPOSE = 0x7715  # separates these draws from others of the same seed
-
-
-@dataclass(frozen=True, slots=True)
-class Mitigation:
-    """Which of the three are on; the name of no mitigation is `none`."""
-
-    augment: bool = False
-    neutralize: bool = False
-    calibrate: bool = False
-
-    @property
-    def name(self) -> str:
-        """The names joined by +, always in the same order."""
-        on = [option.name for option in fields(self) if getattr(self, option.name)]
-        return "+".join(on) or "none"
-
-    def __str__(self) -> str:
-        return self.name
-
-    def read(self, texts: Sequence[str], *, workers: int = 1) -> tuple[str, ...]:
-        """Texts as a classifier with this mitigation reads them: neutralised, or as they are.
-
-        The counterfactuals of test queries pass through here like every other text.
-        """
-        return neutralize(texts, workers=workers) if self.neutralize else tuple(texts)
-
-
-def parse(name: str) -> Mitigation:
-    """A mitigation by its names joined by +, in any order.
-
-    >>> str(parse("calibrate+augment"))
-    'augment+calibrate'
-    """
-    known = [option.name for option in fields(Mitigation)]
-    words = [word.strip() for word in name.split("+")]
-    if words == ["none"]:
-        return Mitigation()
-    for word in words:
-        if word == "none":
-            raise InputError(f"mitigation: expected 'none' by itself, got '{name}'")
-        if word not in known:
-            raise UnknownNameError("mitigation", word, ["none", *known])
-        if words.count(word) > 1:
-            raise InputError(f"mitigation: expected each once, got '{word}' twice in '{name}'")
-    return Mitigation(**dict.fromkeys(words, True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +38,12 @@ class Mitigated:
     """The texts a mitigated classifier works with, and the rows of an episode among them.
 
     `pool` has the texts of the data set, rewritten if needed, and with `augment` then their
-    counterfactuals in the same order; `texts` is the number of texts before these. `unchanged`
-    counts the texts without a gendered word or name, whose counterfactual is the same text.
+    counterfactuals in the same order; `texts` is the number of texts before these.
     """
 
-    mitigation: Mitigation
+    mitigation: TextMitigation
     pool: Dataset
     texts: int
-    unchanged: int = 0
 
     def rows(self, episodes: Episodes, *, training: bool = False, seed: int = 0) -> Episodes:
         """The episodes as rows of the pool; in `training` queries may be counterfactuals."""
@@ -116,7 +66,7 @@ class Mitigated:
 
 def apply(
     dataset: Dataset,
-    mitigation: str | Mitigation,
+    mitigation: str | TextMitigation,
     *,
     seed: int = 0,
     names: str = "random",
@@ -127,7 +77,7 @@ def apply(
     Parameters
     ----------
     dataset : Dataset
-    mitigation : str or Mitigation
+    mitigation : str or TextMitigation
         Such as "augment+neutralize".
     seed, names
         As for `swap_gender`.
@@ -147,25 +97,30 @@ def apply(
     ('They sing.', 'They cook.')
 
     """
-    chosen = parse(mitigation) if isinstance(mitigation, str) else mitigation
-    texts = dataset.texts
+    chosen = TextMitigation.parse(mitigation) if isinstance(mitigation, str) else mitigation
     swapped: tuple[str, ...] = ()
     if chosen.augment:
-        swapped = swap_gender(texts, names=names, seed=seed, workers=workers)
-    unchanged = sum(text == other for text, other in zip(texts, swapped, strict=False))
-    return pool_texts(dataset, chosen, chosen.read((*texts, *swapped), workers=workers), unchanged)
+        swapped = swap_gender(dataset.texts, names=names, seed=seed, workers=workers)
+    versions = read_as(chosen, (*dataset.texts, *swapped), workers=workers)
+    return pool_texts(dataset, chosen, versions)
 
 
-def pool_texts(
-    dataset: Dataset, mitigation: Mitigation, texts: Sequence[str], unchanged: int = 0
-) -> Mitigated:
+def read_as(
+    mitigation: TextMitigation, texts: Sequence[str], *, workers: int = 1
+) -> tuple[str, ...]:
+    """Texts as a classifier with this mitigation reads them: neutralised, or as they are."""
+    return neutralize(texts, workers=workers) if mitigation.neutralize else tuple(texts)
+
+
+def pool_texts(dataset: Dataset, mitigation: TextMitigation, texts: Sequence[str]) -> Mitigated:
     """What `apply` gives, from texts already rewritten, with `augment` then the counterfactuals."""
     labels, genders, rows = dataset.labels, dataset.genders, dataset.rows
     if mitigation.augment:
         labels, rows = np.tile(labels, 2), np.tile(rows, 2)
-        genders = np.concatenate([genders, _other(genders)])
+        other = np.select([genders == MALE, genders == FEMALE], [FEMALE, MALE], genders)
+        genders = np.concatenate([genders, other])
     pool = replace(dataset, texts=tuple(texts), labels=labels, genders=genders, rows=rows)
-    return Mitigated(mitigation, pool, len(dataset), unchanged)
+    return Mitigated(mitigation, pool, len(dataset))
 
 
 def swap_gender(
@@ -215,15 +170,6 @@ def _rewrite(
 ) -> tuple[str, ...]:
     if workers < 1:
         raise InputError(f"workers: expected 1 or more, got {workers}")
-    done: list[str] = []
-    for _, batch in ordered(_Rewriting(rewriters), _batches(texts), workers):
-        done.extend(batch)
-    return tuple(done)
-
-
-def _batches(texts: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    return ((first, texts[first : first + BATCH]) for first in range(0, len(texts), BATCH))
-
-
-def _other(genders: np.ndarray) -> np.ndarray:
-    return np.select([genders == MALE, genders == FEMALE], [FEMALE, MALE], genders)
+    batches = ((first, texts[first : first + BATCH]) for first in range(0, len(texts), BATCH))
+    done = ordered(_Rewriting(rewriters), batches, workers)
+    return tuple(text for _, batch in done for text in batch)

@@ -6,18 +6,18 @@
 - `run.json`: the settings, the data, the encoder; `results.json`, `by_class.csv` and
   `associations.csv` once the run is complete;
 - `splits.json`; for each split `split-0/` with `episodes.npz` (the test episodes as rows of the
-  data set) and `baseline.npz`; for each seed `split-0/seed-0/` with the trained network,
-  `curve.csv` and `answers.npz`.
+  data set) and `baseline.npz`; for each seed `split-0/seed-0/` with `answers.npz`, the trained
+  network and `curve.csv`. A causal model that reads the examples in its prompt (in-context) is not
+  trained: its seeds are orders of the examples.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import files
+from evenhand.arguments import checked
 from evenhand.display import Result
 from evenhand.errors import FileError, InputError, parameter, require_models
 from evenhand.fewshot.answers import (
-    Answers,
     Classifier,
     Counterfactuals,
-    SavedAnswers,
+    FewShotPredictions,
     join,
     leaning_codes,
 )
@@ -40,13 +40,21 @@ from evenhand.fewshot.baseline import predict_baseline
 from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.episodes import Episodes, sample
 from evenhand.fewshot.features import load_word_vectors
-from evenhand.fewshot.metrics.accuracy import accuracy, compare_accuracy
-from evenhand.fewshot.metrics.bias import bias
-from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, swap_gender
-from evenhand.fewshot.settings import RunSettings, StepProgress
+from evenhand.fewshot.metrics.accuracy import Accuracy
+from evenhand.fewshot.metrics.bias import Bias
+from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, read_as, swap_gender
+from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
-from evenhand.files import document, public_name, save_json, to_json, versions
-from evenhand.instruments import correct_results
+from evenhand.files import (
+    document,
+    parse_json,
+    public_name,
+    public_names,
+    save_json,
+    to_json,
+    versions,
+)
+from evenhand.instruments import compare, compare_together, correct_results
 from evenhand.results import Comparison, Measurement, Measurements
 from evenhand.statistics.jackknife import Ints
 from evenhand.summary import summarize
@@ -54,14 +62,17 @@ from evenhand.summary import summarize
 if TYPE_CHECKING:
     from evenhand.fewshot.features import FeatureStore
     from evenhand.fewshot.training import Source
-    from evenhand.masked.memory import ModelSource
-    from evenhand.masked.model import Model
+    from evenhand.models.causal import CausalModel
+    from evenhand.models.endpoint import EndpointSettings
+    from evenhand.models.masked import MaskedModel
+    from evenhand.models.memory import ModelSource
+    from evenhand.models.writing import Writer
 
 __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
 
 ANSWERS, BASELINE, EPISODES, CURVE = "answers.npz", "baseline.npz", "episodes.npz", "curve.csv"
 BY_CLASS, ASSOCIATIONS = TABLES = ("by_class.csv", "associations.csv")
-PAGE = "report.html"
+PAGE, PROMPTED = "report.html", "prompted.npz"
 BASELINE_NAME = "counting words (TF-IDF)"
 PURPOSES = {"train": "training", "valid": "validation", "test": "test"}
 
@@ -69,8 +80,8 @@ PURPOSES = {"train": "training", "valid": "validation", "test": "test"}
 # the folder, and the run it holds
 
 
-class RunFolder(files.RunFolder):
-    """The folder of `fewshot run`."""
+class FewShotFolder(files.RunFolder):
+    """The folder of `lab fewshot run`."""
 
     command = "fewshot run"
     products = (
@@ -114,6 +125,17 @@ class RunResults(Result):
     above_baseline: Comparison
     bias: Measurement | None
 
+    @classmethod
+    def of(cls, run: FewShotRun, measured: Measurement, bias: Measurement | None) -> RunResults:
+        """The accuracy and the bias of a run, with the baseline on the same queries."""
+        baseline = Accuracy()(run.baseline, prob=measured.prob)
+        return cls(
+            accuracy=measured,
+            baseline=baseline,
+            above_baseline=Accuracy.compare(baseline, measured),
+            bias=bias,
+        )
+
     @property
     def sentence(self) -> str:
         """What was found and how sure that is: of the bias, or of the accuracy without it."""
@@ -147,13 +169,14 @@ class FewShotRun(Result):
     what `run` measured (None in a run that was read: `summarise` measures it).
     """
 
-    subject_kind: ClassVar[str] = "classifier"
+    subject_kind: ClassVar[str] = "fewshot"
+    deterministic: ClassVar[bool] = False
 
     folder: Path
     settings: RunSettings
     record: Mapping[str, Any] = field(repr=False)
-    saved: tuple[tuple[SavedAnswers, ...], ...] = field(repr=False)
-    saved_baseline: tuple[SavedAnswers, ...] = field(repr=False)
+    saved: tuple[tuple[Classifier, ...], ...] = field(repr=False)
+    saved_baseline: tuple[Classifier, ...] = field(repr=False)
     curves: Mapping[str, list[dict[str, float | None]]] = field(repr=False)
     results: RunResults | None = field(default=None, repr=False)
 
@@ -167,12 +190,12 @@ class FewShotRun(Result):
         return str(self.record["data"]["digest"])
 
     @property
-    def leaning(self) -> Ints:
+    def leaning(self) -> Ints | None:
         """The gender that each class leans to: 0 male, 1 female, -1 neither."""
         return self.saved[0][0].leaning
 
     @cached_property
-    def answers(self) -> Answers:
+    def answers(self) -> FewShotPredictions:
         """All answers as one."""
         return join([[saved.answers for saved in split] for split in self.saved])
 
@@ -203,7 +226,7 @@ class FewShotRun(Result):
             "name": self.name,
             "settings": self.settings.to_dict(),
             "data": self.record.get("data"),
-            "encoder": self.record.get("encoder"),
+            **{name: self.record[name] for name in ("encoder", "model") if name in self.record},
             **results.to_dict(items=items),
             "sentence": results.sentence,
             "curves": dict(self.curves),
@@ -217,82 +240,120 @@ class FewShotRun(Result):
         return [] if self.results is None else self.results._rows()
 
 
+@checked
 def summarise(
-    run: FewShotRun,
-    *,
-    prob: float = 0.95,
-    margin: float = 0.05,
-    permutations: int = 2000,
-    seed: int = 0,
+    run: FewShotRun, bias: Bias = Bias(), *, prob: float = 0.95, seed: int = 0
 ) -> RunResults:
     """Measure a finished run.
 
     Parameters
     ----------
     run : FewShotRun
+    bias : Bias
+        The measure of bias with its options.
     prob : float
         Probability of the intervals.
-    margin, permutations, seed
-        As for `evenhand.fewshot.bias`.
+    seed : int
 
     """
-    measured = accuracy(run, prob=prob)
-    baseline = accuracy(run.baseline, prob=prob)
-    biases = (
-        []
-        if run.counterfactuals is None
-        else correct_results(
-            [bias(run, prob=prob, margin=margin, permutations=permutations, seed=seed)]
+    own = None
+    if run.counterfactuals is not None:
+        [own] = correct_results([bias(run, prob=prob, seed=seed)])
+    return RunResults.of(run, Accuracy()(run, prob=prob), own)
+
+
+def compare_runs(
+    measured: Sequence[tuple[Measurement, Measurement]],
+) -> list[tuple[Comparison, Comparison]]:
+    """What each run changed against the first, from the accuracy and the bias of each.
+
+    The intervals of each measure hold together for all runs.
+    """
+    (first, *_) = measured
+    changes = [
+        tuple(compare(before, after) for before, after in zip(first, other, strict=True))
+        for other in measured[1:]
+    ]
+    by_measure = [_compare_together(own) for own in zip(*changes, strict=True)]
+    return [(accuracy, bias) for accuracy, bias in zip(*by_measure, strict=True)]
+
+
+def _compare_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons, and their parts of each name, with intervals that hold together."""
+    by_part = [compare_together(own) for own in zip(*(c.parts for c in comparisons), strict=True)]
+    return [
+        replace(comparison, parts=parts)
+        for comparison, parts in zip(
+            compare_together(comparisons), zip(*by_part, strict=True), strict=True
         )
-    )
-    return RunResults(
-        accuracy=measured,
-        baseline=baseline,
-        above_baseline=compare_accuracy(baseline, measured),
-        bias=next(iter(biases), None),
-    )
+    ]
 
 
+def name_runs(runs: Sequence[FewShotRun]) -> list[str]:
+    """The runs' names, with their folders where several have the same name."""
+    names, folders = [run.name for run in runs], public_names(run.folder for run in runs)
+    return [
+        name if names.count(name) == 1 else f"{name} ({folders[str(run.folder)]})"
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+@checked
 def read_run(folder: str | os.PathLike[str]) -> FewShotRun:
     """Read a finished run; of an unfinished one the error names what is missing."""
     path = Path(folder)
-    place = RunFolder(path)
+    place = FewShotFolder(path)
     record = _read_record(path)
     try:
         settings = RunSettings.from_dict(record["settings"])
         first, _ = settings.training.seed, record["data"]["digest"]
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise FileError(path / "run.json", f"not the record of a few-shot run: {error}") from None
-    saved, baseline, curves = [], [], {}
-    for split in range(settings.splits):
-        baseline.append(_read_answers(place.split(split) / BASELINE))
-        row = []
-        for seed in range(first, first + settings.seeds):
-            here = place.seed(split, seed)
-            row.append(_read_answers(here / ANSWERS))
-            curves[f"split {split}, seed {seed}"] = _read_curve(here / CURVE)
-        saved.append(tuple(row))
-    return FewShotRun(path, settings, record, tuple(saved), tuple(baseline), curves)
+    splits = range(settings.splits)
+    seeds = range(first, first + settings.seeds)
+    baseline = [_read_answers(place.split(n) / BASELINE) for n in splits]
+    saved = [[_read_answers(place.seed(n, seed) / ANSWERS) for seed in seeds] for n in splits]
+    return _make_run(place, record, settings, saved, baseline)
+
+
+def _make_run(
+    place: FewShotFolder,
+    record: Mapping[str, Any],
+    settings: RunSettings,
+    saved: Sequence[Sequence[Classifier]],
+    baseline: Sequence[Classifier],
+) -> FewShotRun:
+    """The run of these answers, with the learning curves of its folder."""
+    first = settings.training.seed
+    curves = (
+        {}
+        if settings.in_context
+        else {
+            f"split {split}, seed {seed}": _read_curve(place.seed(split, seed) / CURVE)
+            for split in range(settings.splits)
+            for seed in range(first, first + settings.seeds)
+        }
+    )
+    return FewShotRun(
+        place.path, settings, record, tuple(map(tuple, saved)), tuple(baseline), curves
+    )
 
 
 def _read_record(path: Path) -> dict[str, Any]:
     file = path / "run.json"
     if not file.is_file():
         raise FileError(path, "expected the folder of a few-shot run, it has no run.json")
-    try:
-        record = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FileError(file, f"not valid JSON: {error}") from None
-    if not isinstance(record, dict) or record.get("command") != RunFolder.command:
-        raise FileError(file, f"expected the record of '{RunFolder.command}', got another one")
-    return record
+    record = parse_json(file.read_bytes(), file)
+    if not isinstance(record, dict) or record.get("command") != FewShotFolder.command:
+        raise FileError(file, f"expected the record of '{FewShotFolder.command}', got another one")
+    return dict(record)
 
 
-def _read_answers(path: Path) -> SavedAnswers:
+def _read_answers(path: Path) -> Classifier:
     if not path.is_file():
         raise FileError(path, "missing, this run is not finished: repeat its command to resume it")
     try:
-        return SavedAnswers.load(path)
+        return Classifier.load(path)
     except FileError as error:
         raise FileError(
             path, f"{error.problem}; delete it and repeat the command of the run"
@@ -300,24 +361,18 @@ def _read_answers(path: Path) -> SavedAnswers:
 
 
 def _read_curve(path: Path) -> list[dict[str, float | None]]:
+    again = f"{parameter('restart', True)} repeats the run"
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [
-                {name: float(cell) if cell else None for name, cell in row.items()}
-                for row in csv.DictReader(file)
-            ]
+        rows = [
+            {name: float(cell) if cell else None for name, cell in row.items()}
+            for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        ]
+        if not rows:
+            raise ValueError("it has no rows")
     except FileNotFoundError:
-        raise FileError(
-            path, f"missing, the run has lost its curve: {parameter('restart', True)} repeats it"
-        ) from None
+        raise FileError(path, f"missing, the run has lost its curve: {again}") from None
     except (ValueError, TypeError, csv.Error) as error:
-        raise FileError(
-            path, f"expected a curve: {error}; {parameter('restart', True)} repeats the run"
-        ) from None
-    if not rows:
-        raise FileError(
-            path, f"expected a curve, got no rows: {parameter('restart', True)} repeats the run"
-        )
+        raise FileError(path, f"expected a curve: {error}; {again}") from None
     return rows
 
 
@@ -325,7 +380,7 @@ def _read_curve(path: Path) -> list[dict[str, float | None]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SplitEpisodes:
     """A class split with its episodes as rows of the data set."""
 
     number: int
@@ -339,62 +394,46 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class RunMaterial:
     """Every text as the classifier reads it: those of the pool, then those of the data set as they
     are where only training texts are neutralised, then the counterfactuals of the test queries (El
     Zein 2021, §4.1.2), read through the mitigation of the test, and their neutral versions.
 
-    `counterfactual` has the row of a text's counterfactual, or -1, and `neutral` that of its
-    neutral version; `plain` is the row of the first text as it is.
+    `swapped` has the row of a text's counterfactual and `neutral` that of its neutral version,
+    where there are some; `plain` is the row of the first text as it is.
     """
 
     dataset: Dataset
     settings: RunSettings
-    parts: tuple[Part, ...]
+    parts: tuple[SplitEpisodes, ...]
     mitigated: Mitigated
     texts: tuple[str, ...] = field(repr=False)
-    counterfactual: NDArray[np.int64] = field(repr=False)
     plain: int = 0
-    neutral: NDArray[np.int64] | None = field(default=None, repr=False)
+    swapped: Ints | None = field(default=None, repr=False)
+    neutral: Ints | None = field(default=None, repr=False)
 
-    @property
-    def has_counterfactuals(self) -> bool:
-        return bool((self.counterfactual >= 0).any())
-
-    def training(self, part: Part, number: int) -> Episodes:
+    def training(self, part: SplitEpisodes, number: int) -> Episodes:
         """The training episodes of the seed of that number, as rows of the texts."""
         seed = self.settings.training_of(number).seed
         drawn = part.training(self.dataset, self.settings, seed)
         return self.mitigated.rows(drawn, training=True, seed=seed)
 
-    def validation(self, part: Part) -> Episodes:
+    def validation(self, part: SplitEpisodes) -> Episodes:
         return self.mitigated.rows(part.valid)
 
-    def test(self, part: Part) -> Episodes:
-        if self.settings.test_mitigation == self.settings.mitigation:
-            return self.mitigated.rows(part.test)
+    def test(self, part: SplitEpisodes, versions: Ints | None = None) -> Episodes:
+        """The test episodes, with every query in another version where `versions` has its row."""
         drawn = part.test
-        unlabelled = None if drawn.unlabelled is None else drawn.unlabelled + self.plain
-        return replace(
-            drawn,
-            support=drawn.support + self.plain,
-            query=drawn.query + self.plain,
-            unlabelled=unlabelled,
-            dataset=self.mitigated.pool.digest,
-        )
-
-    def counterfactuals(self, part: Part) -> Episodes:
-        """The test episodes with every query replaced by its counterfactual."""
-        return self._other_queries(part, self.counterfactual)
-
-    def neutral_versions(self, part: Part) -> Episodes:
-        """The test episodes with every query replaced by its neutral version."""
-        assert self.neutral is not None  # noqa: S101
-        return self._other_queries(part, self.neutral)
-
-    def _other_queries(self, part: Part, versions: NDArray[np.int64]) -> Episodes:
-        rows: NDArray[np.int64] = versions[part.test.query]
-        return replace(self.test(part), query=rows.astype(np.int32))
+        episodes = self.mitigated.rows(drawn)
+        if self.settings.test_mitigation != self.settings.mitigation:
+            unlabelled = None if drawn.unlabelled is None else drawn.unlabelled + self.plain
+            support = episodes.support if self.settings.in_context else drawn.support + self.plain
+            episodes = replace(
+                episodes, support=support, query=drawn.query + self.plain, unlabelled=unlabelled
+            )
+        if versions is None:
+            return episodes
+        return replace(episodes, query=versions[drawn.query].astype(np.int32))
 
 
 def draw_parts(
@@ -404,7 +443,7 @@ def draw_parts(
     *,
     shares: Sequence[float] = (0.5, 0.25, 0.25),
     both_leanings: bool = True,
-) -> tuple[Part, ...]:
+) -> tuple[SplitEpisodes, ...]:
     """The splits, drawn or given, each with its episodes; errors name the classes that are too
     small.
 
@@ -430,7 +469,7 @@ def draw_parts(
             _sample(dataset, classes, settings, purpose, settings.split_seed, number)
             for classes, purpose in ((split.valid, "valid"), (split.test, "test"))
         )
-        part = Part(number, split, valid, test)
+        part = SplitEpisodes(number, split, valid, test)
         part.training(dataset, settings, settings.training.seed)
         parts.append(part)
     return tuple(parts)
@@ -439,11 +478,11 @@ def draw_parts(
 def prepare(
     dataset: Dataset,
     settings: RunSettings,
-    parts: Sequence[Part],
+    parts: Sequence[SplitEpisodes],
     *,
     workers: int = 1,
     store: FeatureStore | None = None,
-) -> Material:
+) -> RunMaterial:
     """Rewrite the texts for the mitigation, and the test queries to counterfactuals.
 
     There are none where the gender of no query is known. A store has all of them ready, and a
@@ -451,40 +490,43 @@ def prepare(
     """
     queries = np.unique(np.concatenate([part.test.query.ravel() for part in parts]))
     known = bool((dataset.genders[queries] >= 0).any())
-    counterfactual, neutral = np.full(len(dataset), -1), np.full(len(dataset), -1)
     swapped: tuple[str, ...] = ()
-    neutral_texts: tuple[str, ...] = ()
+    neutral: tuple[str, ...] = ()
     tested = settings.test_mitigation
     if store is not None:
         mitigated = store.mitigated(settings.mitigation)
-        swapped = store.counterfactuals(tested)
         numbers = queries
+        swapped = store.counterfactuals(tested)
         if known and settings.neutral:
-            neutral_texts = store.texts("neutral")
+            neutral = store.texts("neutral")
     else:
         mitigated = apply(dataset, settings.mitigation, workers=workers)
+        numbers = np.arange(len(queries))
         if known:
             texts = [dataset.texts[row] for row in queries]
-            swapped = tested.read(
-                swap_gender(texts, names="fixed", workers=workers), workers=workers
-            )
+            swapped = swap_gender(texts, names="fixed", workers=workers)
+            swapped = read_as(tested, swapped, workers=workers)
             if settings.neutral:
-                neutral_texts = neutralize(texts, workers=workers)
-        numbers = np.arange(len(queries))
+                neutral = neutralize(texts, workers=workers)
     both = settings.mitigation.neutralize and not tested.neutralize
     unchanged = dataset.texts if both else ()
-    if known:
-        counterfactual[queries] = len(mitigated.pool) + len(unchanged) + numbers
-        neutral[queries] = counterfactual[queries] + len(swapped)
-    return Material(
+    first = len(mitigated.pool) + len(unchanged)
+
+    def rows(before: int) -> Ints:
+        """The rows of another version of the queries, behind so many texts."""
+        found = np.full(len(dataset), -1)
+        found[queries] = before + numbers
+        return found
+
+    return RunMaterial(
         dataset,
         settings,
         tuple(parts),
         mitigated,
-        (*mitigated.pool.texts, *unchanged, *swapped, *neutral_texts),
-        counterfactual,
-        len(mitigated.pool) if both else 0,
-        neutral if neutral_texts else None,
+        (*mitigated.pool.texts, *unchanged, *swapped, *neutral),
+        plain=len(mitigated.pool) if both else 0,
+        swapped=rows(first) if known else None,
+        neutral=rows(first + len(swapped)) if neutral else None,
     )
 
 
@@ -496,60 +538,36 @@ def _sample(
     seed: int,
     number: int,
 ) -> Episodes:
+    mitigation = settings.support_mitigation if purpose == "test" else settings.mitigation
     try:
-        return _sample_once(
+        return sample(
             dataset,
-            tuple(classes),
-            settings.ways,
-            settings.shots,
-            settings.queries,
-            getattr(settings.episodes, purpose),
-            (settings.test_mitigation if purpose == "test" else settings.mitigation).calibrate,
-            settings.unlabelled or 0,
-            seed,
-            f"{purpose} {number}",
+            classes,
+            ways=settings.ways,
+            shots=settings.shots,
+            queries=settings.queries,
+            episodes=getattr(settings.episodes, purpose),
+            calibrated=mitigation.calibrate,
+            unlabelled=settings.unlabelled or 0,
+            seed=seed,
+            purpose=f"{purpose} {number}",
         )
     except InputError as error:
         raise type(error)(f"{PURPOSES[purpose]} classes of split {number}: {error}") from None
 
 
-@lru_cache(maxsize=32)
-def _sample_once(
-    dataset: Dataset,
-    classes: tuple[str, ...],
-    ways: int,
-    shots: int,
-    queries: int,
-    episodes: int,
-    calibrated: bool,
-    unlabelled: int,
-    seed: int,
-    purpose: str,
-) -> Episodes:
-    """`sample`, the last few of them held: runs of other networks draw the same episodes."""
-    return sample(
-        dataset,
-        classes,
-        ways=ways,
-        shots=shots,
-        queries=queries,
-        episodes=episodes,
-        calibrated=calibrated,
-        unlabelled=unlabelled,
-        seed=seed,
-        purpose=purpose,
-    )
-
-
 # running
 
 
+@checked
 def run(
     dataset: Dataset,
     settings: RunSettings | None = None,
     folder: str | os.PathLike[str] = "fewshot-run",
     *,
     encoder: ModelSource = "mini",
+    model: str | Writer | CausalModel | None = None,
+    endpoint: EndpointSettings | None = None,
     splits: Sequence[Split] | None = None,
     shares: Sequence[float] = (0.5, 0.25, 0.25),
     both_leanings: bool = True,
@@ -557,12 +575,10 @@ def run(
     device: str = "auto",
     workers: int = 1,
     restart: bool = False,
+    bias: Bias = Bias(),
     prob: float = 0.95,
-    margin: float = 0.05,
-    permutations: int = 2000,
     about: Mapping[str, Any] | None = None,
     progress: StepProgress | None = None,
-    finish: Callable[[FewShotRun], None] | None = None,
     store: FeatureStore | None = None,
 ) -> FewShotRun:
     """Train and test a few-shot classifier, measure it, and save everything in a folder.
@@ -576,7 +592,12 @@ def run(
     folder : path
         A folder of another run is refused.
     encoder : str, path, (network, tokenizer) or pipeline
-        A model by name or in memory, as for `evenhand.masked.load`.
+        A model by name or in memory, as for `evenhand.models.load`.
+    model : str, CausalModel or Writer, optional
+        The causal model of in-context, which has no encoder: by name, in memory, or the address of
+        a server that speaks the protocol of OpenAI.
+    endpoint : EndpointSettings, optional
+        How requests are sent to an address.
     splits : sequence of Split, optional
         The class splits; by default they are drawn.
     shares : sequence of float
@@ -590,15 +611,12 @@ def run(
         Processes that rewrite texts.
     restart : bool
         Whether an earlier run in the folder is cleared.
-    prob, margin, permutations
+    bias, prob
         As for `summarise`.
     about : Mapping, optional
         Added to `run.json`.
     progress : callable, optional
         Called with the step, the amount done, the total and a text.
-    finish : callable, optional
-        Called with the measured run before `results.json` is written, while the folder is locked,
-        to write more into it.
     store : FeatureStore, optional
         The texts and features of this data set, with its own encoder, cache and device.
 
@@ -609,50 +627,50 @@ def run(
 
     """
     require_models("few-shot classification")
-    from evenhand.masked.memory import is_path
-    from evenhand.masked.model import load
-
     chosen = settings or RunSettings()
     if store is not None:
         _check_store(store, dataset, chosen)
+    if chosen.in_context == (model is None):
+        wanted = "a causal model for" if model is None else "none, in-context has one, not"
+        raise InputError(f"{parameter('model')}: expected {wanted} {chosen.training.network}")
     parts = draw_parts(dataset, chosen, splits, shares=shares, both_leanings=both_leanings)
-    with RunFolder.working(folder) as place:
-        model = load(encoder, device=device, head=False) if store is None else store.model
-        fingerprint = model.fingerprint if store is None else store.fingerprint
-        _check_network(chosen, model.dim)
+    with FewShotFolder.working(folder) as place:
+        encoding, writer, learner = _open_learner(
+            dataset, chosen, encoder, model, device, endpoint, store
+        )
+        leaning = dataset.leaning_by
+        drawn = to_json([part.split.to_dict() for part in parts], indent=None)
         identity = {
             "settings": chosen.to_dict(),
             "data": dataset.digest,
-            "leaning": dataset.leaning_by
-            if isinstance(dataset.leaning_by, str)
-            else dict(dataset.leaning_by),
-            "encoder": fingerprint,
-            "splits": _splits_digest(parts),
+            "leaning": leaning if isinstance(leaning, str) else dict(leaning),
+            **{name: own["fingerprint"] for name, own in learner.items()},
+            "splits": blake2b(drawn.encode(), digest_size=16).hexdigest(),
         }
         if restart or not place.holds(identity):
-            given = encoder if store is None else store.encoder
-            source = public_name(given) if is_path(given) else model.name
             place.claim(
                 identity,
                 {
                     "settings": chosen.to_dict(),
                     "data": dataset.to_dict(),
-                    "encoder": {"source": source, "fingerprint": fingerprint},
+                    **learner,
                     "versions": versions("scikit-learn", "torch", "transformers"),
                     **(about or {}),
                 },
             )
-        work = _Work(place, dataset, chosen, parts, model, cache, workers, progress, store)
+        work = _Work(
+            place, dataset, chosen, parts, encoding, writer, cache, workers, progress, store
+        )
         work.save_episodes()
-        work.train_and_test()
-        work.answer_baseline()
-        finished = read_run(place.path)
-        results = summarise(finished, prob=prob, margin=margin, permutations=permutations)
+        saved = [[work.answers(part, n) for n in range(chosen.seeds)] for part in parts]
+        baseline = [work.baseline(part) for part in parts]
+        finished = _make_run(place, _read_record(place.path), chosen, saved, baseline)
+        results = summarise(finished, bias, prob=prob)
         finished = replace(finished, results=results)
-        _save_tables(place, results)
-        if finish is not None:
-            finish(finished)
-        content = document(command=RunFolder.command, **finished.to_dict())
+        place.save_table(by_class_rows(results.accuracy), BY_CLASS)
+        if results.bias is not None:
+            place.save_table(association_rows(results.bias), ASSOCIATIONS)
+        content = document(command=FewShotFolder.command, **finished.to_dict())
         save_json(place.path / "results.json", content)
         return finished
 
@@ -695,19 +713,14 @@ def _columns(name: str, part: Measurement) -> dict[str, float]:
     return {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
 
 
-def _save_tables(place: RunFolder, results: RunResults) -> None:
-    place.save_table(by_class_rows(results.accuracy), BY_CLASS)
-    if results.bias is not None:
-        place.save_table(association_rows(results.bias), ASSOCIATIONS)
-
-
 @dataclass(frozen=True)
 class _Work:
-    place: RunFolder
+    place: FewShotFolder
     dataset: Dataset
     settings: RunSettings
-    parts: tuple[Part, ...]
-    model: Model
+    parts: tuple[SplitEpisodes, ...]
+    model: MaskedModel | None
+    writer: Writer | None
     cache: str | os.PathLike[str] | None
     workers: int
     progress: StepProgress | None
@@ -721,46 +734,48 @@ class _Work:
             folder.mkdir(exist_ok=True)
             part.test.save(folder / EPISODES)
 
-    def train_and_test(self) -> None:
-        """Each split with each seed that has no answers yet."""
-        missing = [
-            (part, number)
-            for part in self.parts
-            for number in range(self.settings.seeds)
-            if not (self._seed_folder(part, number) / ANSWERS).is_file()
-        ]
-        if not missing:
-            return
+    def answers(self, part: SplitEpisodes, number: int) -> Classifier:
+        """The answers of a split and seed: those of an earlier call, or after training."""
+        folder = self.place.seed(part.number, self.settings.training_of(number).seed)
+        if (folder / ANSWERS).is_file():
+            return _read_answers(folder / ANSWERS)
+        saved = (
+            self._train(part, number, folder)
+            if self.writer is None
+            else self._prompt(self.writer, part, number, folder)
+        )
+        saved.save(folder / ANSWERS)
+        return saved
+
+    def baseline(self, part: SplitEpisodes) -> Classifier:
+        """The baseline's answers to the test queries of a split."""
+        file = self.place.split(part.number) / BASELINE
+        if file.is_file():
+            return _read_answers(file)
+        self._report("counting words", 0, 1)
+        if self.store is None:
+            answers = predict_baseline(self.dataset, part.test, vectors=self._word_vectors)
+        else:
+            answers = self.store.baseline(part.test)
+        saved = Classifier.of(answers, leaning_codes(self.dataset.leaning))
+        saved.save(file)
+        return saved
+
+    @cached_property
+    def _word_vectors(self) -> NDArray[np.float32]:
+        return load_word_vectors(self.dataset, self.cache)
+
+    @cached_property
+    def _material(self) -> RunMaterial:
         self._report("rewriting", 0, 1)
-        material = prepare(
+        return prepare(
             self.dataset, self.settings, self.parts, workers=self.workers, store=self.store
         )
-        source = self._source(material)
-        for part, number in missing:
-            self._train(material, source, part, number)
 
-    def answer_baseline(self) -> None:
-        """The baseline's answers to the test queries of each split."""
-        missing = [
-            (part, file)
-            for part in self.parts
-            if not (file := self.place.split(part.number) / BASELINE).is_file()
-        ]
-        if not missing:
-            return
-        self._report("counting words", 0, 1)
-        vectors = load_word_vectors(self.dataset, self.cache) if self.store is None else None
-        for part, file in missing:
-            if self.store is None:
-                answers = predict_baseline(self.dataset, part.test, vectors=vectors)
-            else:
-                answers = self.store.baseline(part.test)
-            SavedAnswers(answers, None, leaning_codes(self.dataset.leaning)).save(file)
+    def _train(self, part: SplitEpisodes, number: int, folder: Path) -> Classifier:
+        from evenhand.fewshot.training import evaluate, train
 
-    def _train(self, material: Material, source: Source, part: Part, number: int) -> None:
-        from evenhand.fewshot.training import Predictions, evaluate, train
-
-        folder = self._seed_folder(part, number)
+        material, source = self._material, self._source
         settings = self.settings.training_of(number)
         prefix = f"split {part.number}, seed {settings.seed}: "
 
@@ -775,23 +790,48 @@ class _Work:
             folder,
             progress=report,
         )
-        log_probs = evaluate(trained, source, material.test(part)).log_probs
-        answers = Predictions(log_probs, part.test).answers(self.dataset)
-        swapped = None
-        if material.has_counterfactuals:
-            swapped = evaluate(trained, source, material.counterfactuals(part)).log_probs
-        neutral = None
-        if material.neutral is not None:
-            neutral = evaluate(trained, source, material.neutral_versions(part)).log_probs
-        saved = SavedAnswers(answers, swapped, leaning_codes(self.dataset.leaning), neutral)
-        saved.save(folder / ANSWERS)
 
-    def _source(self, material: Material) -> Source:
+        def answer(versions: Ints | None = None) -> NDArray[np.float32]:
+            return evaluate(trained, source, material.test(part, versions)).log_probs
+
+        answers = FewShotPredictions.of(answer(), part.test, self.dataset)
+        swapped, neutral = (
+            None if versions is None else answer(versions)
+            for versions in (material.swapped, material.neutral)
+        )
+        return Classifier.of(answers, leaning_codes(self.dataset.leaning), swapped, neutral)
+
+    def _prompt(self, writer: Writer, part: SplitEpisodes, number: int, folder: Path) -> Classifier:
+        """The answers of a causal model; those of each episode are stored as they come."""
+        from evenhand.fewshot.in_context import ContextPrompts, answer_queries, draw_orders
+
+        material, settings = self._material, self.settings
+        seed = settings.training_of(number).seed
+        episodes = material.test(part)
+        orders = draw_orders(episodes, seed, part.number)
+        others = [rows for rows in (material.swapped, material.neutral) if rows is not None]
+        limit = settings.limit or LIMIT
+        prompts = ContextPrompts(episodes, material.texts, self.dataset.classes, orders, limit)
+        step = f"split {part.number}, order {seed}: prompting"
+        log_probs = answer_queries(
+            writer,
+            prompts,
+            [episodes.query, *(versions[part.test.query] for versions in others)],
+            settings.label_by,
+            folder / PROMPTED,
+            lambda done: self._report(step, done, len(episodes)),
+        )
+        answers = FewShotPredictions.of(log_probs[0], part.test, self.dataset)
+        return Classifier.of(answers, leaning_codes(self.dataset.leaning), *log_probs[1:])
+
+    @cached_property
+    def _source(self) -> Source:
         """Frozen features, or the encoder that learns."""
         from evenhand.fewshot.encoders import TunedEncoder, encode
         from evenhand.fewshot.training import as_source
 
-        settings = self.settings
+        settings, model = self.settings, self.model
+        assert model is not None  # noqa: S101
         if self.store is not None:
             return self.store.source(
                 settings.mitigation,
@@ -802,12 +842,12 @@ class _Work:
             )
         if settings.finetune:
             return TunedEncoder(
-                self.model, material.texts, pooling=settings.pooling, limit=settings.limit
+                model, self._material.texts, pooling=settings.pooling, limit=settings.limit
             )
         try:
             features = encode(
-                self.model,
-                material.texts,
+                model,
+                self._material.texts,
                 pooling=settings.pooling,
                 limit=settings.limit,
                 cache=self.cache,
@@ -815,14 +855,62 @@ class _Work:
             )
         except OSError as error:  # the error of a full disk does not name it
             raise OSError(error.errno, error.strerror, error.filename or self.cache) from error
-        return as_source(features, self.model.device)
-
-    def _seed_folder(self, part: Part, number: int) -> Path:
-        return self.place.seed(part.number, self.settings.training_of(number).seed)
+        return as_source(features, model.device)
 
     def _report(self, step: str, done: int, total: int, text: str = "") -> None:
         if self.progress is not None:
             self.progress(step, done, total, text)
+
+
+def open_writer(
+    model: str | Writer | CausalModel, device: str, endpoint: EndpointSettings | None = None
+) -> Writer:
+    """A causal model by name or in memory, or behind an address; a writer as it is."""
+    from evenhand.models.causal import CausalModel, load
+    from evenhand.models.endpoint import Endpoint, EndpointSettings, is_address
+    from evenhand.models.local_writer import LocalWriter
+
+    if isinstance(model, str) and is_address(model):
+        return Endpoint(model, endpoint or EndpointSettings())
+    if isinstance(model, str | CausalModel):
+        return LocalWriter(load(model, device=device))
+    return model
+
+
+def _open_learner(
+    dataset: Dataset,
+    settings: RunSettings,
+    encoder: ModelSource,
+    model: str | Writer | CausalModel | None,
+    device: str,
+    endpoint: EndpointSettings | None,
+    store: FeatureStore | None,
+) -> tuple[MaskedModel | None, Writer | None, dict[str, dict[str, Any]]]:
+    """The encoder, or the writer of in-context, and what is recorded of it."""
+    from evenhand.models.masked import load
+
+    if model is not None:
+        writer = open_writer(model, device, endpoint)
+        limit = settings.limit or LIMIT
+        about = {
+            "source": _name_source(model, writer.name),
+            "fingerprint": writer.fingerprint,
+            "texts_cut": sum(len(text.split()) > limit for text in dataset.texts),
+            **writer.about,
+        }
+        return None, writer, {"model": about}
+    loaded = load(encoder, device=device, head=False) if store is None else store.model
+    _check_network(settings, loaded.dim)
+    about = {
+        "source": _name_source(encoder if store is None else store.encoder, loaded.name),
+        "fingerprint": loaded.fingerprint,
+    }
+    return loaded, None, {"encoder": about}
+
+
+def _name_source(source: object, name: str) -> str:
+    """How a record names a model: by what was given, or by its name where it was in memory."""
+    return public_name(source) if isinstance(source, str | os.PathLike) else name
 
 
 def _check_store(store: FeatureStore, dataset: Dataset, settings: RunSettings) -> None:
@@ -845,8 +933,3 @@ def _check_network(settings: RunSettings, dim: int) -> None:
         raise InputError(
             f"network {settings.training.network}: options: expected whole numbers, got {given}"
         ) from None
-
-
-def _splits_digest(parts: Sequence[Part]) -> str:
-    content = to_json([part.split.to_dict() for part in parts], indent=None)
-    return blake2b(content.encode(), digest_size=16).hexdigest()

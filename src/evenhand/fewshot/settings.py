@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from evenhand.errors import FileError, InputError, UnknownNameError
-from evenhand.fewshot.mitigation import Mitigation, Scope, parse
-from evenhand.fewshot.networks import NAMES
-from evenhand.instruments import Option, check_options, option, options_of
-
-if TYPE_CHECKING:
-    from evenhand.fewshot.data import Dataset
+from evenhand.errors import InputError, UnknownNameError
+from evenhand.fewshot.networks import CHOICES, IN_CONTEXT
+from evenhand.instruments import Option, check_options, documented, option, options_of
 
 StepProgress: TypeAlias = Callable[[str, int, int, str], None]
 """Called with the name of the step, the amount done, the total, and a text."""
@@ -25,45 +20,83 @@ Pooling: TypeAlias = Literal["mean", "cls"]
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
 
+Scope: TypeAlias = Literal["train", "all"]
+"""The episodes that a mitigation is applied to: those to train and validate with, or all."""
+
+LabelBy: TypeAlias = Literal["calibrated", "likelihood", "written"]
+"""How the class of a query is read from a model that has the examples in its prompt."""
+
 SOFT = "proto-soft"
+LIMIT, ORDERS = 128, 2
+"""The longest text of a prompt in words, and the orders of its examples, unless others are given.
+"""
 MOST_TRAININGS = 1000
 """Splits, and seeds of each."""
 
 
+def half_of_each_gender(name: str, number: int) -> int:
+    """Half of a number of texts; an odd one is an error."""
+    if number % 2:
+        raise InputError(
+            f"{name}: expected an even number, one half of each gender, got {number} "
+            "(calibration takes K/2 men and K/2 women, El Zein 2021, §4.2.3)"
+        )
+    return number // 2
+
+
+@dataclass(frozen=True, slots=True)
+class TextMitigation:
+    """The mitigations that are applied; without any, the name is `none`."""
+
+    augment: bool = False
+    neutralize: bool = False
+    calibrate: bool = False
+
+    @property
+    def name(self) -> str:
+        """The names joined by +, always in the same order."""
+        on = [option.name for option in fields(self) if getattr(self, option.name)]
+        return "+".join(on) or "none"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def parse(cls, name: str) -> TextMitigation:
+        """A mitigation by its names joined by +, in any order.
+
+        >>> str(TextMitigation.parse("calibrate+augment"))
+        'augment+calibrate'
+        """
+        known = [option.name for option in fields(cls)]
+        words = [word.strip() for word in name.split("+")]
+        if words == ["none"]:
+            return cls()
+        for word in words:
+            if word == "none":
+                raise InputError(f"mitigation: expected 'none' by itself, got '{name}'")
+            if word not in known:
+                raise UnknownNameError("mitigation", word, ["none", *known])
+            if words.count(word) > 1:
+                raise InputError(f"mitigation: expected each once, got '{word}' twice in '{name}'")
+        return cls(**dict.fromkeys(words, True))
+
+
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
     """How a network is trained: AdamW, `batch` episodes per step.
 
-    Parameters
-    ----------
-    network : str
-        The name of a network (`evenhand.fewshot.networks.NAMES`).
-    options : Mapping
-        Options of that network.
-    projection : int, optional
-        The width of a learned linear map before the network; 0 for none. By default there is one
-        of the features' own width where the network has little else to learn: matching,
-        prototypical and MAML on frozen features.
-    loss : {"ce", "mse"}, optional
-        By default what the network is usually trained with.
-    learning_rate, encoder_learning_rate, weight_decay, clip : float
-    warmup : float
-        The learning rates rise linearly over this share of the episodes and then fall linearly
-        to 0.
-    validate_every : int
-        Episodes between validations.
-    patience : int
-        Training stops after this many validations in a row no better than the best. The weights of
-        the best validation are used, which may be the first, before any training.
-    adapt : int
-        Gradient steps on the support of each test episode before its queries are answered (El Zein
-        2021, §1.3.2). MAML is also trained and validated through them, with the encoder among the
-        weights that move where it is trained; second order where its option says so.
-    adapt_rate : float
-        The rate of these steps; that of an encoder is lower by the ratio of the learning rates.
-    standardise : bool
-        Whether features are standardised by mean and SD of the training texts.
-    seed : int
+    `in-context` is not trained: of these settings it has the seed alone, that of the order of the
+    examples. The rates rise linearly over the share `warmup` of the episodes and then fall linearly
+    to 0. The weights of the best validation are used, which may be the first, before any training.
+    `standardise` says whether features are standardised by mean and SD of the training texts. By
+    default there is a projection of the features' own width where the network has little else to
+    learn: matching, prototypical and MAML on frozen features; 0 is none.
+
+    The steps of adaptation are those of El Zein (2021, §1.3.2). MAML is trained and validated
+    through them, with the encoder among the weights that move where it is trained, at a rate lower
+    by the ratio of the learning rates; second order where its option says so.
 
     Examples
     --------
@@ -73,7 +106,7 @@ class TrainingSettings:
 
     """
 
-    network: str = option("proto-euclidean", metavar="NAME", help=f"One of {', '.join(NAMES)}.")
+    network: str = option("proto-euclidean", metavar="NAME", help=f"One of {', '.join(CHOICES)}.")
     options: Mapping[str, int | float] = option(
         dict,
         flag="--option",
@@ -124,11 +157,11 @@ class TrainingSettings:
     )
 
     def __post_init__(self) -> None:
-        if self.network not in NAMES:
-            raise UnknownNameError("network", self.network, NAMES)
+        check_options(self)
+        if self.network not in CHOICES:
+            raise UnknownNameError("network", self.network, CHOICES)
         if "projection" in self.options:
             raise InputError("options: expected those of the network alone, got 'projection'")
-        check_options(self)
 
     @property
     def trains_through_adaptation(self) -> bool:
@@ -148,8 +181,7 @@ class TrainingSettings:
         return dim if few_weights and not tuned else None
 
     def to_dict(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "options": dict(self.options)}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +223,7 @@ class EpisodeCounts:
         return f"{self.train}/{self.valid}/{self.test}"
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """One network with one mitigation, on `splits` class splits with `seeds` trainings each.
@@ -199,29 +232,8 @@ class RunSettings:
     rest with the training's own seed: runs of other networks, mitigations and seeds have the same
     test queries.
 
-    Parameters
-    ----------
-    training : TrainingSettings
-        Its seed is that of the first of the `seeds`.
-    ways, shots, queries : int
-        Classes per episode, supports and queries per class.
-    episodes : EpisodeCounts or str
-    mitigation : Mitigation or str
-    mitigate : {"train", "all"}
-        Whether the mitigation is applied to training and validation episodes only, with the test
-        episodes as without it, or to the test episodes too.
-    finetune : bool
-        Whether the encoder is trained too.
-    pooling : {"mean", "cls"}
-    limit : int, optional
-        The longest text in tokens.
-    neutral : bool
-        Whether every test query of known gender is also answered in its neutral version (they).
-    unlabelled : int, optional
-        Texts per class without their class, for the soft prototypical network only, by default as
-        many as queries.
-    splits, seeds, split_seed : int
-
+    `training` has the seed of the first of the `seeds`; for in-context each seed is an order of the
+    examples of each episode.
     """
 
     training: TrainingSettings = field(default_factory=TrainingSettings)
@@ -233,7 +245,7 @@ class RunSettings:
         metavar="TRAIN/VALID/TEST",
         help="Numbers of tasks to train, to validate and to test with.",
     )
-    mitigation: Mitigation = option(
+    mitigation: TextMitigation = option(
         "none",
         metavar="M[+M]",
         help="none, or some of augment, neutralize, calibrate joined by +.",
@@ -241,7 +253,7 @@ class RunSettings:
     mitigate: Scope = option(
         "train",
         help="Mitigate training and validation only, and test on the texts as they are; or all: "
-        "the test supports and queries too.",
+        "the test supports and queries too. The training of in-context is the test supports.",
     )
     finetune: bool = option(
         False,
@@ -253,7 +265,14 @@ class RunSettings:
         None,
         minimum=3,
         flag="--max-length",
-        help="The longest text or row in tokens; by default that of the encoder.",
+        help="The longest text or row in tokens; by default that of the encoder. Of in-context the "
+        f"longest text in words, by default {LIMIT}.",
+    )
+    label_by: LabelBy = option(
+        "calibrated",
+        help="in-context: the class by the likelihood of its label over that after queries without "
+        "content (Zhao et al. 2021), by the likelihood alone, or by the first label in the answer "
+        "that the model writes.",
     )
     neutral: bool = option(
         True,
@@ -273,7 +292,8 @@ class RunSettings:
         1,
         minimum=1,
         maximum=MOST_TRAININGS,
-        help="Trainings of each split, with the seeds seed, seed + 1, …",
+        help="Trainings of each split, with the seeds seed, seed + 1, …; of in-context orders of "
+        f"the examples. By default 1, of in-context {ORDERS}.",
     )
     split_seed: int = option(
         0,
@@ -284,15 +304,14 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         if isinstance(self.mitigation, str):
-            object.__setattr__(self, "mitigation", parse(self.mitigation))
+            object.__setattr__(self, "mitigation", TextMitigation.parse(self.mitigation))
         if isinstance(self.episodes, str):
             object.__setattr__(self, "episodes", EpisodeCounts.parse(self.episodes))
         check_options(self)
-        if self.mitigation.calibrate and self.shots % 2:
-            raise InputError(
-                f"shots: expected an even number, one half of each gender, got {self.shots} "
-                "(calibration takes K/2 men and K/2 women, El Zein 2021, §4.2.3)"
-            )
+        if self.mitigation.calibrate:
+            half_of_each_gender("shots", self.shots)
+        if self.in_context:
+            self._check_in_context()
         soft = self.training.network == SOFT
         if self.unlabelled is None:
             object.__setattr__(self, "unlabelled", self.queries if soft else 0)
@@ -302,10 +321,36 @@ class RunSettings:
                 f"them ({SOFT} does), got {self.unlabelled}"
             )
 
+    def _check_in_context(self) -> None:
+        """Refuse what needs training; what only trainings have is as if it were not given."""
+        training = self.training
+        for name, given in {
+            "options": dict(training.options),
+            "adapt": training.adapt,
+            "finetune": self.finetune,
+        }.items():
+            if given:
+                raise InputError(
+                    f"{name}: expected none, the network {IN_CONTEXT} is not trained, got {given}"
+                )
+        alone = TrainingSettings(network=IN_CONTEXT, seed=training.seed)
+        object.__setattr__(self, "training", alone)
+        object.__setattr__(self, "limit", self.limit or LIMIT)
+
     @property
-    def test_mitigation(self) -> Mitigation:
-        """What is applied to the test episodes."""
-        return self.mitigation if self.mitigate == "all" else Mitigation()
+    def in_context(self) -> bool:
+        """Whether a causal model reads the examples in its prompt, without training."""
+        return self.training.network == IN_CONTEXT
+
+    @property
+    def support_mitigation(self) -> TextMitigation:
+        """The mitigation of the test supports, which are all that in-context learns from."""
+        return self.mitigation if self.in_context else self.test_mitigation
+
+    @property
+    def test_mitigation(self) -> TextMitigation:
+        """The mitigation of the test queries, and of the test supports unless in-context."""
+        return self.mitigation if self.mitigate == "all" else TextMitigation()
 
     @property
     def name(self) -> str:
@@ -313,6 +358,8 @@ class RunSettings:
         network = self.training.network
         if self.training.adapt:
             network = f"{network} adapt {self.training.adapt}"
+        if self.label_by != "calibrated" and self.in_context:
+            network = f"{network} {self.label_by}"
         if self.mitigation.name == "none":
             return network
         scope = " (train)" if self.mitigate == "train" else ""
@@ -323,8 +370,11 @@ class RunSettings:
         return replace(self.training, seed=self.training.seed + number)
 
     def to_dict(self) -> dict[str, Any]:
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        if not self.in_context:
+            del own["label_by"]
         return {
-            **{field.name: getattr(self, field.name) for field in fields(self)},
+            **own,
             "training": self.training.to_dict(),
             "mitigation": str(self.mitigation),
             "episodes": str(self.episodes),
@@ -336,26 +386,10 @@ class RunSettings:
         return cls(**{**values, "training": TrainingSettings(**values["training"])})
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSettings:
-    """Labelled texts: where they are, their columns, and how large a class must be.
-
-    Parameters
-    ----------
-    data : str
-        `simulated`, the path of a file, or `hf:NAME`.
-    text, label, gender : str, optional
-        The columns; by default the known names.
-    male, female : str, optional
-        The codes in the column of the gender; by default the known ones.
-    at_least, each_gender : int, optional
-        Classes with fewer texts, or fewer texts of one gender, are left out.
-    leaning : {"odds", "point", "share"}
-        How the gender that a class leans to is determined; see `Dataset.leaning`.
-    duplicates : {"once", "class"}
-        Whether a text under several classes is left out, or counts once in each of them.
-
-    """
+    """Labelled texts: where they are, their columns, and how large a class must be."""
 
     data: str = option(
         "simulated",
@@ -404,46 +438,25 @@ class DataSettings:
         values = {name: getattr(self, name) for name in COLUMNS}
         return {name: value for name, value in values.items() if value is not None}
 
-    def read(self) -> Dataset:
-        """Read the texts, without the classes that are too small."""
-        from evenhand.fewshot.data import read
-
-        check_options(self)
-        columns: dict[str, Any] = self.columns
-        simulated = self.data.partition(":")[0] == "simulated" and not Path(self.data).exists()
-        if columns and simulated:
-            raise InputError(f"{next(iter(columns))}: simulated data have no columns to name")
-        try:
-            dataset = read(self.data, **columns, leaning=self.leaning, duplicates=self.duplicates)
-        except FileNotFoundError:
-            problem = "no such file, and not simulated; a data set of the hub is named hf:NAME"
-            raise FileError(self.data, problem) from None
-        if self.at_least or self.each_gender:
-            dataset = dataset.at_least(self.at_least or 1, each_gender=self.each_gender or 0)
-        return dataset
-
 
 COLUMNS = ("text", "label", "gender", "male", "female")
 """The fields of `DataSettings` that name columns and codes."""
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettings:
-    """What the runs of a study share besides their data: the encoder, and who tests on what.
-
-    Parameters
-    ----------
-    encoder : str
-        `mini`, the path of a folder, or `hf:NAME`.
-    shares : str
-        Per cent of the classes to train, validate and test on.
-    any_leaning : bool
-        Whether parts without a class that leans male, or female, are allowed.
-
-    """
+    """Settings that runs share besides their data: the encoder, the division of classes."""
 
     encoder: str = option(
         "mini", metavar="SRC", help="The encoder: mini, the path of a folder, or hf:NAME."
+    )
+    model: str | None = option(
+        None,
+        metavar="SRC",
+        help="The causal model of in-context, in place of an encoder: tiny-causal, the path of a "
+        "folder or of a GGUF file, hf:NAME, or the address of a server that speaks the protocol of "
+        "OpenAI, such as http://127.0.0.1:8080/v1.",
     )
     shares: str = option(
         "50/25/25",
@@ -458,8 +471,9 @@ class SharedSettings:
 def run_options() -> tuple[Option, ...]:
     """The options of a run with its training, as commands and grids have them."""
     declared = (*options_of(RunSettings), *options_of(TrainingSettings))
+    chosen = ("validate_every", "seeds")
     return tuple(
-        replace(each, default=None, optional=True) if each.name == "validate_every" else each
+        replace(each, default=None, optional=True) if each.name in chosen else each
         for each in declared
         if each.public
     )
@@ -473,6 +487,7 @@ def run_settings(given: Mapping[str, Any]) -> RunSettings:
     training = {name: values.pop(name) for name in own & values.keys()}
     training["validate_every"] = training["validate_every"] or episodes.validate_every
     values["queries"] = values["queries"] or values["shots"]
+    values["seeds"] = values["seeds"] or (ORDERS if training["network"] == IN_CONTEXT else 1)
     return RunSettings(training=TrainingSettings(**training), episodes=episodes, **values)
 
 

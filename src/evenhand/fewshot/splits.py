@@ -6,7 +6,6 @@ genders are known.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,19 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import FileError, InputError, SmallDataError, parameter
 from evenhand.fewshot.data import Dataset
 from evenhand.files import document, save_json
-
-__all__ = [
-    "Fit",
-    "Split",
-    "fit_to_data",
-    "load_splits",
-    "make_splits",
-    "read_splits",
-    "save_splits",
-]
+from evenhand.lexicon.schema import Rows, read_json
 
 PARTS = ("train", "valid", "test")
 PURPOSE = 0x5B11  # separates these draws from others of the same seed
@@ -69,6 +60,14 @@ class Split:
         return {part: list(getattr(self, part)) for part in PARTS} | {"seed": self.seed}
 
 
+@dataclass(frozen=True, slots=True)
+class _Splits:
+    """A file of splits."""
+
+    splits: Rows[Split]
+
+
+@checked
 def make_splits(
     dataset: Dataset,
     n: int = 1,
@@ -134,7 +133,7 @@ USUAL = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class SplitFit:
     """Tasks and splits that a data set allows; `notes` say what is not as usual."""
 
     dataset: Dataset
@@ -166,7 +165,7 @@ def fit_to_data(
     shares: Sequence[float] = (0.5, 0.25, 0.25),
     unlabelled: int = 0,
     calibrated: bool = False,
-) -> Fit:
+) -> SplitFit:
     """Choose the shape of tasks, and the splits, that the data allow.
 
     Parameters
@@ -187,7 +186,7 @@ def fit_to_data(
 
     Returns
     -------
-    Fit
+    SplitFit
         With the classes that are large enough.
 
     Examples
@@ -232,16 +231,18 @@ def fit_to_data(
     if both_leanings is None:
         sides = [subset.leaning.count("female"), subset.leaning.count("male")]
         both_leanings = not any(sides) or (min(sides) >= len(PARTS) and min(counts) >= 2)
-    own_ways = ways or min(USUAL, *counts)
-    own_splits = splits or (
-        1 if counts[2] >= USUAL or ways else min(USUAL, -(-len(subset.classes) // counts[2]))
-    )
+    few_tested = counts[2] < USUAL and not ways
+    shape = {
+        "ways": ways or min(USUAL, *counts),
+        "shots": own_shots,
+        "queries": own_queries,
+        "splits": splits or (min(USUAL, -(-len(subset.classes) // counts[2])) if few_tested else 1),
+    }
     notes = []
-    usual_shape = (ways or USUAL, shots or USUAL, queries or USUAL, splits or 1)
-    if (own_ways, own_shots, own_queries, own_splits) != usual_shape:
+    if [*shape.values()] != [ways or USUAL, shots or USUAL, queries or USUAL, splits or 1]:
         notes.append(
-            f"chosen for these data: {own_ways} ways, {own_shots} shots, {own_queries} queries, "
-            f"{own_splits} splits of {len(subset.classes)} classes "
+            f"chosen for these data: {', '.join(f'{n} {name}' for name, n in shape.items())} of "
+            f"{len(subset.classes)} classes "
             f"({', '.join(map(str, counts))} to train, validate and test on)"
         )
     if len(subset.classes) < len(dataset.classes):
@@ -253,15 +254,7 @@ def fit_to_data(
         )
     if not both_leanings:
         notes.append("parts may lack classes that lean male or female: too few of them")
-    return Fit(
-        dataset=subset,
-        ways=own_ways,
-        shots=own_shots,
-        queries=own_queries,
-        splits=own_splits,
-        both_leanings=both_leanings,
-        notes=tuple(notes),
-    )
+    return SplitFit(dataset=subset, both_leanings=both_leanings, notes=tuple(notes), **shape)
 
 
 def save_splits(path: str | os.PathLike[str], splits: Iterable[Split]) -> None:
@@ -271,14 +264,7 @@ def save_splits(path: str | os.PathLike[str], splits: Iterable[Split]) -> None:
 
 def load_splits(path: str | os.PathLike[str]) -> tuple[Split, ...]:
     """Read what `save_splits` wrote."""
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FileError(path, f"not valid JSON: {error}") from None
-    rows = content.get("splits") if isinstance(content, dict) else None
-    if not isinstance(rows, list) or not rows:
-        raise FileError(path, "splits: expected a list of splits, got none")
-    return tuple(_load_split(path, number, row) for number, row in enumerate(rows, 1))
+    return read_json(Path(path), _Splits).splits
 
 
 def read_splits(folder: str | os.PathLike[str]) -> tuple[Split, ...]:
@@ -309,7 +295,7 @@ def _sizes(total: int, shares: Sequence[float], sizes: Sequence[int] | None) -> 
                 f"sizes: expected three numbers of classes that add up to {total}, got {sizes}"
             )
         return list(sizes)
-    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+    if len(shares) != 3 or not (min(shares) > 0 and abs(sum(shares) - 1) <= 1e-6):
         raise InputError(f"shares: expected three positive numbers that add up to 1, got {shares}")
     if total < 3:
         raise SmallDataError(f"expected at least three classes to divide, got {total}")
@@ -363,20 +349,3 @@ def _deal(
         for part, number in zip(parts, numbers, strict=True):
             part.extend(classes[drawn.pop()] for _ in range(number))
     return Split(*(tuple(sorted(part)) for part in parts), seed=seed)
-
-
-def _load_split(path: str | os.PathLike[str], number: int, row: Any) -> Split:
-    where = f"splits[{number}]"
-    if not isinstance(row, dict):
-        raise FileError(path, f"{where}: expected an object, got {type(row).__name__}")
-    for part in PARTS:
-        names = row.get(part)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise FileError(path, f"{where}.{part}: expected a list of names of classes")
-    seed = row.get("seed")
-    if seed is not None and not isinstance(seed, int):
-        raise FileError(path, f"{where}.seed: expected a whole number or null, got {seed!r}")
-    try:
-        return Split(*(tuple(row[part]) for part in PARTS), seed=seed)
-    except InputError as error:
-        raise FileError(path, f"{where}: {error}") from None

@@ -8,7 +8,6 @@ same numbers bit for bit as one that was not.
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,27 +23,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from evenhand.arguments import checked
 from evenhand.errors import FileError, InputError, parameter
-from evenhand.fewshot.adaptation import Adaptation
-from evenhand.fewshot.answers import Answers
+from evenhand.fewshot.adaptation import Adaptation, gather
+from evenhand.fewshot.answers import FewShotPredictions
 from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.encoders import TunedEncoder, check_rows
-from evenhand.fewshot.episodes import Episodes
+from evenhand.fewshot.episodes import Episodes, episode_rows, split_rows
 from evenhand.fewshot.networks import make
-from evenhand.fewshot.networks.base import Network
+from evenhand.fewshot.networks.base import FewShotNetwork
 from evenhand.fewshot.settings import StepProgress, TrainingSettings
-from evenhand.files import RunFolder, replace_file
+from evenhand.files import RunFolder
 from evenhand.training import (
-    Checkpoint,
-    copy_weights,
+    Loop,
+    TrainingCheckpoint,
     load_weights,
-    rate_share,
+    make_optimizer,
     read_tensors,
     save_tensors,
     select,
 )
-
-__all__ = ["Point", "Predictions", "Trained", "evaluate", "train"]
 
 TRAINED, CHECKPOINT, CURVE = "trained.safetensors", "checkpoint.safetensors", "curve.csv"
 
@@ -79,22 +77,24 @@ class Source(Protocol):
     def reset(self) -> None:
         """Restore the initial weights."""
 
-    def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
-        """Features that include those of the rows, and the index of each row's."""
-
-    def points_with(
-        self, weights: Mapping[str, Tensor], rows: NDArray[Any]
+    def points(
+        self,
+        rows: NDArray[Any],
+        weights: Mapping[str, Tensor] | None = None,
+        *,
+        through: bool = False,
     ) -> tuple[Tensor, NDArray[Any]]:
-        """`points` as a differentiable function of these weights instead of its own."""
+        """Features that include those of the rows, and the index of each row's.
 
-    def backward(self) -> None:
-        """Propagate the gradients of the last points into the weights."""
+        They are a differentiable function of these weights, by default its own; twice
+        differentiable with `through`.
+        """
 
     def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         """`points` without gradients."""
 
 
-class Table:
+class FeatureTable:
     """Frozen features (n, dim) on a device, by default the CPU."""
 
     def __init__(
@@ -119,16 +119,15 @@ class Table:
     def weights(self) -> dict[str, nn.Parameter]:
         return {}
 
-    def points(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
+    def points(
+        self,
+        rows: NDArray[Any],
+        weights: Mapping[str, Tensor] | None = None,
+        *,
+        through: bool = False,
+    ) -> tuple[Tensor, NDArray[Any]]:
         check_rows(rows, len(self.features))
         return self._select(rows), np.arange(rows.size).reshape(rows.shape)
-
-    def points_with(
-        self,
-        weights: Mapping[str, Tensor],  # noqa: ARG002
-        rows: NDArray[Any],
-    ) -> tuple[Tensor, NDArray[Any]]:
-        return self.points(rows)
 
     def table(self, rows: NDArray[Any]) -> tuple[Tensor, NDArray[Any]]:
         """The rows, or the full table where a part would save little."""
@@ -141,9 +140,6 @@ class Table:
     def reset(self) -> None:
         """Nothing is learned."""
 
-    def backward(self) -> None:
-        """Nothing is learned."""
-
     def _select(self, rows: NDArray[Any]) -> Tensor:
         chosen = torch.from_numpy(rows.ravel().astype(np.int64)).to(self.device)
         return self.features.index_select(0, chosen)
@@ -153,54 +149,18 @@ def as_source(
     given: NDArray[np.float32] | Source, device: str | torch.device | None = None
 ) -> Source:
     """Features as a table on a device; a source as it is."""
-    return Table(given, device) if isinstance(given, np.ndarray) else given
+    return FeatureTable(given, device) if isinstance(given, np.ndarray) else given
 
 
-class Scaling:
-    """Features standardised by mean and standard deviation of the training texts."""
-
-    def __init__(self, mean: Tensor, deviation: Tensor) -> None:
-        self.mean, self.deviation = mean, deviation
-
-    @classmethod
-    def fit(cls, source: Source, episodes: Episodes) -> Scaling:
-        """From the texts of the training episodes, or an even selection where there are many."""
-        rows = np.unique(episode_rows(episodes))
-        points, index = source.table(rows[:: -(-len(rows) // FITTED)])
-        selected = gather(points, index).double()
-        deviation = selected.std(dim=0, correction=0)
-        deviation[deviation == 0] = 1.0
-        return cls(selected.mean(dim=0).float(), deviation.float())
-
-    def __call__(self, points: Tensor) -> Tensor:
-        mean, deviation = self.mean.to(points.device), self.deviation.to(points.device)
-        return (points - mean) / deviation
-
-
-def episode_rows(episodes: Episodes, part: slice = slice(None)) -> NDArray[np.int32]:
-    """All rows of some of the episodes: support, query, unlabelled, concatenated."""
-    arrays = (episodes.support, episodes.query, episodes.unlabelled)
-    return np.concatenate([array[part].ravel() for array in arrays if array is not None])
-
-
-def split_rows(
-    episodes: Episodes, index: NDArray[Any], part: slice = slice(None)
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """`episode_rows` divided again: support (E, C, K), query (E, C * Q) and unlabelled (E, U)."""
-    support, query = episodes.support[part], episodes.query[part]
-    first, second = support.size, support.size + query.size
-    rest = index[second:].reshape(len(support), -1)
-    return (
-        index[:first].reshape(support.shape),
-        index[first:second].reshape(len(query), -1),
-        None if episodes.unlabelled is None else rest,
-    )
-
-
-def gather(points: Tensor, index: NDArray[Any]) -> Tensor:
-    """The points (..., dim) of an index; the backward pass always adds up in the same order."""
-    chosen = torch.from_numpy(index.astype(np.int64)).to(points.device)
-    return functional.embedding(chosen, points)
+def fit_scaling(network: FewShotNetwork, source: Source, episodes: Episodes) -> None:
+    """Standardise by the texts of the training episodes, an even selection of many."""
+    rows = np.unique(episode_rows(episodes))
+    points, index = source.table(rows[:: -(-len(rows) // FITTED)])
+    selected = gather(points, index).double()
+    deviation = selected.std(dim=0, correction=0)
+    deviation[deviation == 0] = 1.0
+    network.mean.copy_(selected.mean(dim=0))
+    network.deviation.copy_(deviation)
 
 
 def targets(episodes: Episodes) -> NDArray[np.int64]:
@@ -212,48 +172,31 @@ def targets(episodes: Episodes) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class EpisodePredictions:
     """The log-probabilities (E, M, C) of each episode's M = C * Q queries, class by class."""
 
     log_probs: NDArray[np.float32] = field(repr=False)
     episodes: Episodes
-
-    def __post_init__(self) -> None:
-        expected = (len(self.episodes), self.episodes.query[0].size, self.episodes.ways)
-        if self.log_probs.shape != expected:
-            raise InputError(f"log_probs: expected {expected}, got {self.log_probs.shape}")
 
     @property
     def accuracy(self) -> float:
         """The share of queries classified correctly; `answers` leads to its interval."""
         return float((self.log_probs.argmax(axis=2) == targets(self.episodes)).mean())
 
-    def answers(self, dataset: Dataset) -> Answers:
+    def answers(self, dataset: Dataset) -> FewShotPredictions:
         """The same with the texts, classes and genders of the data set, for statistics."""
-        return Answers.of(self.log_probs, self.episodes, dataset)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the log-probabilities as .npy, atomically; episodes have a `save` of their own."""
-        with replace_file(path) as file:
-            np.save(file, self.log_probs)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], episodes: Episodes) -> Predictions:
-        """Read what `save` wrote, of these episodes."""
-        try:
-            return cls(np.load(Path(path), allow_pickle=False), episodes)
-        except (ValueError, EOFError) as error:
-            raise FileError(path, f"expected predictions of these episodes: {error}") from None
+        return FewShotPredictions.of(self.log_probs, self.episodes, dataset)
 
 
+@checked
 def evaluate(
-    trained: Trained, source: NDArray[np.float32] | Source, episodes: Episodes
-) -> Predictions:
+    trained: TrainedNetwork, source: NDArray[np.float32] | Source, episodes: Episodes
+) -> EpisodePredictions:
     """Classify the queries of all episodes; each text is encoded once.
 
     Parameters
     ----------
-    trained : Trained
+    trained : TrainedNetwork
     source : array (n, dim) or TunedEncoder
         The features of the texts that the episodes' rows are of, or an encoder of these texts,
         created from the model that training began with: it receives the learned weights.
@@ -262,22 +205,19 @@ def evaluate(
     """
     ready = trained.prepare(as_source(source))
     if trained.settings.adapt:
-        adaptation = Adaptation(trained.settings, trained.network, trained.scaling, ready)
-        parts = adaptation.scores(episodes)
+        parts = Adaptation(trained.settings, trained.network, ready).scores(episodes)
     else:
-        parts = scores(trained.network, trained.scaling, ready, episodes)
+        parts = scores(trained.network, ready, episodes)
     log_probs = [trained.network.log_probabilities(part).cpu().numpy() for part in parts]
-    return Predictions(np.concatenate(log_probs), episodes)
+    return EpisodePredictions(np.concatenate(log_probs), episodes)
 
 
 @torch.no_grad()
-def scores(
-    network: Network, scaling: Scaling | None, source: Source, episodes: Episodes
-) -> Iterator[Tensor]:
+def scores(network: FewShotNetwork, source: Source, episodes: Episodes) -> Iterator[Tensor]:
     """The network's scores (some episodes, M, C), a few episodes at a time."""
     network.eval()
     points, index = source.table(episode_rows(episodes))
-    points = network.project(points if scaling is None else scaling(points))
+    points = network.project(network.scaled(points))
     support, query, unlabelled = split_rows(episodes, index)
     if not network.uses_unlabelled:
         unlabelled = None
@@ -296,7 +236,7 @@ def scores(
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """A point of the learning curves; the training values are since the point before."""
 
     episodes: int
@@ -307,7 +247,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedNetwork:
     """A network with the weights of its best validation, ready for `evaluate`.
 
     `encoder` has the weights of a tuned encoder and `origin` says which model they began as.
@@ -315,10 +255,9 @@ class Trained:
     """
 
     settings: TrainingSettings
-    network: Network = field(repr=False)
-    scaling: Scaling | None = field(repr=False)
-    points: tuple[Point, ...] = field(repr=False)
-    best: Point
+    network: FewShotNetwork = field(repr=False)
+    points: tuple[CurvePoint, ...] = field(repr=False)
+    best: CurvePoint
     ended: str
     encoder: dict[str, Tensor] = field(default_factory=dict, repr=False)
     origin: str = ""
@@ -349,8 +288,6 @@ class Trained:
         """Write one file into the folder, atomically."""
         tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
         tensors |= {f"encoder.{name}": tensor for name, tensor in self.encoder.items()}
-        if self.scaling is not None:
-            tensors |= {"mean": self.scaling.mean, "deviation": self.scaling.deviation}
         record = {
             "settings": self.settings.to_dict(),
             "dim": self.network.dim,
@@ -363,19 +300,17 @@ class Trained:
         save_tensors(Path(folder) / TRAINED, tensors, record)
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Trained:
+    def load(cls, folder: str | os.PathLike[str]) -> TrainedNetwork:
         """Read what `save` wrote."""
         tensors, record = read_tensors(Path(folder) / TRAINED, "trained network")
         settings = TrainingSettings(**record["settings"])
         encoder = select("encoder.", tensors)
         network = make_network(settings, record["dim"], tuned=bool(encoder))
         network.load_state_dict(select("network.", tensors))
-        points = tuple(Point(**point) for point in record["points"])
-        scaled = "mean" in tensors
+        points = tuple(CurvePoint(**point) for point in record["points"])
         return cls(
             settings=settings,
             network=network.eval(),
-            scaling=Scaling(tensors["mean"], tensors["deviation"]) if scaled else None,
             points=points,
             best=points[record["best"]],
             ended=record["ended"],
@@ -385,7 +320,7 @@ class Trained:
         )
 
 
-def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> Network:
+def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> FewShotNetwork:
     """The network of the settings before any training."""
     projection = settings.projection_width(dim, tuned=tuned)
     return make(
@@ -400,6 +335,7 @@ def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> Networ
 # the loop
 
 
+@checked
 def train(
     settings: TrainingSettings,
     source: NDArray[np.float32] | Source,
@@ -409,7 +345,7 @@ def train(
     *,
     restart: bool = False,
     progress: StepProgress | None = None,
-) -> Trained:
+) -> TrainedNetwork:
     """Train a network on the training episodes, each of which is used once.
 
     Parameters
@@ -431,7 +367,7 @@ def train(
 
     Returns
     -------
-    Trained
+    TrainedNetwork
 
     """
     ready = as_source(source)
@@ -450,7 +386,7 @@ def train(
             for name in (TRAINED, CHECKPOINT, CURVE):
                 (path / name).unlink(missing_ok=True)
         if (path / TRAINED).is_file():
-            trained = Trained.load(path)
+            trained = TrainedNetwork.load(path)
             _check_identity(path, trained.identity, identity)
             trained.prepare(ready)
         else:
@@ -479,10 +415,13 @@ class _State:
     waited: int = 0
     best: int = 0
     ended: str = ""
-    points: list[Point] = field(default_factory=list)
+    points: list[CurvePoint] = field(default_factory=list)
 
 
-class _Training:
+class _Training(Loop):
+    settings: TrainingSettings
+    state: _State
+
     def __init__(
         self,
         settings: TrainingSettings,
@@ -499,33 +438,39 @@ class _Training:
         self.network = make_network(settings, source.dim, tuned=bool(source.weights()))
         self.network.to(source.device)
         source.reset()
-        self.weights: dict[str, nn.Parameter] = {
+        weights: dict[str, nn.Parameter] = {
             **{f"network.{name}": weight for name, weight in self.network.named_parameters()},
             **{f"encoder.{name}": weight for name, weight in source.weights().items()},
         }
-        replays = isinstance(source, Table) and source.device.type == "cuda"
+        replays = isinstance(source, FeatureTable) and source.device.type == "cuda"
         replays = replays and not settings.trains_through_adaptation
-        self.optimizer = _optimizer(self.weights, settings, captured=replays)
-        self.targets = torch.from_numpy(targets(training)).to(source.device)
+        rates = {
+            "network.": settings.learning_rate,
+            "encoder.": settings.encoder_learning_rate,
+        }
+        # most word embeddings are not in a batch: they do not decay
+        optimizer = make_optimizer(
+            weights, rates, settings.weight_decay, embeddings=False, captured=replays
+        )
         self.state = _State()
-        self.best: dict[str, Tensor] = {}
-        self.scaling: Scaling | None = None
-        self.checkpoint = None if folder is None else Checkpoint(folder / CHECKPOINT)
+        path = None if folder is None else folder / CHECKPOINT
+        super().__init__(weights, optimizer, path)
+        self.targets = torch.from_numpy(targets(training)).to(source.device)
+        if settings.standardise:
+            fit_scaling(self.network, source, training)
         if self.checkpoint is not None and self.checkpoint.path.is_file():
             self.restore(self.checkpoint)
-        elif settings.standardise:
-            self.scaling = Scaling.fit(source, training)
         self.sums = torch.tensor(
             [self.state.loss, self.state.right], dtype=torch.float64, device=source.device
         )
         self.replay = (
-            _Replay(self.learn, source.features, self.scaling, training, settings.batch)
-            if replays and isinstance(source, Table)
+            _Replay(self.learn, self.network, source.features, training, settings.batch)
+            if replays and isinstance(source, FeatureTable)
             else None
         )
         self.began, self.began_at = time.monotonic(), self.state.episodes
 
-    def run(self) -> Trained:
+    def run(self) -> TrainedNetwork:
         """Train to the end; the network and the encoder then have the best weights."""
         state = self.state
         if not state.points:
@@ -537,10 +482,9 @@ class _Training:
             torch.cuda.empty_cache()
         load_weights(self.weights, self.best)
         tuned = self.source if isinstance(self.source, TunedEncoder) else None
-        return Trained(
+        return TrainedNetwork(
             settings=self.settings,
             network=self.network.eval(),
-            scaling=self.scaling,
             points=tuple(state.points),
             best=state.points[state.best],
             ended=state.ended,
@@ -553,12 +497,7 @@ class _Training:
         """One step, and what is due after it: validation, checkpoint, end."""
         state, total = self.state, len(self.training)
         first, end = state.episodes, min(state.episodes + self.settings.batch, total)
-        share = rate_share((first + end) / 2 / total, self.settings.warmup)
-        for group in self.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(share * group["full"])
-            else:
-                group["lr"] = share * group["full"]
+        self.set_rate((first + end) / 2 / total)
         self.step(slice(first, end))
         state.step, state.episodes = state.step + 1, end
         state.queries += (end - first) * len(self.targets)
@@ -571,31 +510,27 @@ class _Training:
         state.loss, right = self.sums.tolist()
         state.right = int(right)
         loss = state.loss / state.queries
-        if not math.isfinite(loss):
-            raise InputError(
-                f"step {state.step - 1}: the loss is {loss}: expected smaller learning rates than "
-                f"{self.settings.learning_rate:g} and {self.settings.encoder_learning_rate:g}"
-            )
+        rates = f"{self.settings.learning_rate:g} and {self.settings.encoder_learning_rate:g}"
+        self.check_loss(loss, state.step - 1, f"smaller learning rates than {rates}")
         if validates:
             self.validate()
         if self.progress is not None:
             self.progress("training", end, total, self.status(loss))
-        if self.checkpoint is not None and (state.ended or self.checkpoint.due):
-            self.save(self.checkpoint)
+        self.finish_step()
 
     def step(self, part: slice) -> None:
         """Learn from some episodes."""
         self.network.train()
         if self.settings.trains_through_adaptation:
             loss, right, queries = self.adaptation.learn(self.training, part, self.targets)
-            self._update()
+            self.update()
             self.sums += torch.tensor([loss * queries, right], dtype=torch.float64).to(self.sums)
             return
         if self.replay is not None and part.stop - part.start == self.settings.batch:
             self.replay(part)
             return
         points, index = self.source.points(episode_rows(self.training, part))
-        scaled = points if self.scaling is None else self.scaling(points)
+        scaled = self.network.scaled(points)
         support, query, unlabelled = split_rows(self.training, index, part)
         self.learn(
             gather(scaled, support),
@@ -609,19 +544,13 @@ class _Training:
         wanted = self.targets.expand(len(support), -1)
         loss = self.network.loss(output, wanted, self.settings.loss)
         torch.autograd.backward(loss)
-        self.source.backward()
-        self._update()
+        self.update()
         right = (output.detach().argmax(dim=-1) == wanted).sum()
         self.sums += torch.stack([loss.detach().double() * wanted.numel(), right.double()])
 
-    def _update(self) -> None:
-        torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-
     @property
     def adaptation(self) -> Adaptation:
-        return Adaptation(self.settings, self.network, self.scaling, self.source)
+        return Adaptation(self.settings, self.network, self.source)
 
     def validate(self) -> None:
         """Add a point to the curves; store the weights of the best; end after too many others."""
@@ -631,7 +560,7 @@ class _Training:
         if self.settings.trains_through_adaptation:
             outputs = self.adaptation.scores(self.validation)
         else:
-            outputs = scores(self.network, self.scaling, self.source, self.validation)
+            outputs = scores(self.network, self.source, self.validation)
         for output in outputs:
             labels = wanted.expand(len(output), -1)
             own = self.network.loss(output, labels, self.settings.loss).double()
@@ -641,7 +570,7 @@ class _Training:
             queries += labels.numel()
         since = state.queries
         state.points.append(
-            Point(
+            CurvePoint(
                 state.episodes,
                 state.loss / since if since else None,
                 state.right / since if since else None,
@@ -651,36 +580,23 @@ class _Training:
         )
         state.loss, state.right, state.queries = 0.0, 0, 0
         self.sums.zero_()
-        best = state.points[state.best].validation_accuracy
-        if len(state.points) == 1 or state.points[-1].validation_accuracy > best:
-            state.best, state.waited = len(state.points) - 1, 0
-            self.best = copy_weights(self.weights)
-            return
-        state.waited += 1
-        if state.waited >= self.settings.patience and not state.ended:
-            state.ended = "patience"
+        best, last = state.points[state.best], state.points[-1]
+        first = len(state.points) == 1
+        self.compare(better=first or last.validation_accuracy > best.validation_accuracy)
 
-    def save(self, checkpoint: Checkpoint) -> None:
-        record = {
-            "step": self.state.step,
-            "state": asdict(self.state),
-            "identity": self.identity,
-        }
-        scaling = {}
-        if self.scaling is not None:
-            scaling = {"mean": self.scaling.mean, "deviation": self.scaling.deviation}
-        checkpoint.save(record, self.weights, self.optimizer, self.best, scaling)
+    def record(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        state = asdict(self.state)
+        return {"step": self.state.step, "state": state, "identity": self.identity}, {}
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, checkpoint: TrainingCheckpoint) -> None:
         """Restore weights, moments and state; the checkpoint of another training is refused."""
-        _, record = read_tensors(checkpoint.path, "checkpoint")
-        _check_identity(checkpoint.path.parent, record["identity"], self.identity)
-        record, self.best, scaling = checkpoint.restore(self.weights, self.optimizer)
-        points = [Point(**point) for point in record["state"].pop("points")]
+        record, self.best, _ = checkpoint.restore(
+            self.weights,
+            self.optimizer,
+            lambda there: _check_identity(checkpoint.path.parent, there["identity"], self.identity),
+        )
+        points = [CurvePoint(**point) for point in record["state"].pop("points")]
         self.state = _State(**record["state"], points=points)
-        if scaling:
-            device = self.source.device
-            self.scaling = Scaling(scaling["mean"].to(device), scaling["deviation"].to(device))
 
     def status(self, loss: float) -> str:
         done = self.state.episodes - self.began_at
@@ -696,18 +612,18 @@ class _Training:
 class _Replay:
     """Steps on frozen features of a GPU: one is captured with all its kernels, and then replayed.
 
-    To launch the kernels of a step takes a processor ten times as long as they take a GPU.
+    Launching the kernels of a step takes a CPU ten times as long as running them takes a GPU.
     """
 
     def __init__(
         self,
         learn: Callable[[Tensor, Tensor, Tensor | None], None],
+        network: FewShotNetwork,
         features: Tensor,
-        scaling: Scaling | None,
         episodes: Episodes,
         batch: int,
     ) -> None:
-        self.learn, self.features, self.scaling = learn, features, scaling
+        self.learn, self.network, self.features = learn, network, features
         self.drawn = [
             None if rows is None else torch.from_numpy(rows.astype(np.int64)).to(features.device)
             for rows in (
@@ -718,7 +634,7 @@ class _Replay:
         ]
         self.rows = [None if drawn is None else drawn[:batch].clone() for drawn in self.drawn]
         self.stream: Any = torch.cuda.Stream(features.device)  # type: ignore[no-untyped-call]
-        self.graph: Any = None
+        self.graph: torch.cuda.CUDAGraph | None = None
         self.launched = 0
 
     def __call__(self, part: slice) -> None:
@@ -745,40 +661,11 @@ class _Replay:
 
     def _launch(self) -> None:
         support, query, unlabelled = (
-            None if rows is None else functional.embedding(rows, self.features)
+            None if rows is None else self.network.scaled(functional.embedding(rows, self.features))
             for rows in self.rows
         )
-        if self.scaling is not None:
-            support, query, unlabelled = (
-                None if points is None else self.scaling(points)
-                for points in (support, query, unlabelled)
-            )
         assert support is not None and query is not None  # noqa: S101, PT018
         self.learn(support, query, unlabelled)
-
-
-def _optimizer(
-    weights: Mapping[str, nn.Parameter], settings: TrainingSettings, *, captured: bool = False
-) -> torch.optim.Optimizer:
-    """AdamW; matrices decay, except word embeddings, of which most are not in a batch.
-
-    For steps that are captured, the rates are tensors.
-    """
-    groups = []
-    for owner, rate in (
-        ("network.", settings.learning_rate),
-        ("encoder.", settings.encoder_learning_rate),
-    ):
-        own = {name: weight for name, weight in weights.items() if name.startswith(owner)}
-        for decays in (True, False):
-            chosen = [w for n, w in own.items() if (w.ndim > 1 and "embeddings" not in n) == decays]
-            decay = settings.weight_decay if decays else 0.0
-            groups.append({"params": chosen, "full": rate, "weight_decay": decay})
-    groups = [group for group in groups if group["params"]]
-    if captured:
-        device = next(iter(weights.values())).device
-        groups = [group | {"lr": torch.zeros((), device=device)} for group in groups]
-    return torch.optim.AdamW(groups, lr=0.0, fused=True, capturable=captured)
 
 
 def _check_classes(training: Episodes, validation: Episodes) -> None:

@@ -1,11 +1,11 @@
 from .checking import GateResult, RuleResult, check
-from .planning import Plan, RulePlan, plan
+from .planning import GatePlan, RulePlan, plan
 from .policy import Policy, Rule, draft_policy, read_policy
 from .reading import Results, read_results
 
 __all__ = [
+    "GatePlan",
     "GateResult",
-    "Plan",
     "Policy",
     "Results",
     "Rule",

@@ -6,19 +6,21 @@ import html
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from evenhand.arguments import checked
 from evenhand.display import Result, html_of
 from evenhand.errors import InputError, UnknownNameError, parameter
 from evenhand.files import document, save_json
-from evenhand.gate.policy import NO_ITEMS, FailsIf, Missing, Policy, Rule, is_ratio, read_policy
+from evenhand.gate.policy import NO_ITEMS, FailsIf, Missing, Policy, Rule, read_policy
 from evenhand.gate.reading import Results, Source, read_results
-from evenhand.instruments import all_declarations, compare, find, paired_jackknife
+from evenhand.instruments import all_declarations, compare, find, is_ratio, paired_jackknife
 from evenhand.judging import Placement, place, simultaneous, widen
 from evenhand.results import Comparison, Estimate, Measurement
 from evenhand.wording import visible
@@ -28,8 +30,8 @@ Outcome: TypeAlias = Placement | Literal["warning", "ignored"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RuleResult(Result):
-    """How one measurement did by one rule.
+class RuleRow(Result):
+    """A rule and a measurement that it limits.
 
     Parameters
     ----------
@@ -39,17 +41,11 @@ class RuleResult(Result):
         The measurement; `query` names its part too.
     limits : {"value", "change", "worsening"}
         What is limited.
-    estimate : Estimate or None
-        Its value and interval; None where it was not measured.
     min, max : float
         The allowed range; infinite where there is no limit.
     fails_if : {"possibly outside", "clearly outside"}
     n : int
         The number of items, of a change those that are paired.
-    outcome : {"met", "not met", "inconclusive", "warning", "ignored"}
-        Met: the interval is inside the range. Not met: it is outside, or nothing was measured.
-        Inconclusive: it crosses a limit. The last two only for what was not measured.
-    reason : str
 
     """
 
@@ -58,11 +54,28 @@ class RuleResult(Result):
     query: str
     subject: str
     limits: str
-    estimate: Estimate | None
     min: float
     max: float
     fails_if: FailsIf
     n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RuleResult(RuleRow):
+    """How one measurement did by one rule.
+
+    Parameters
+    ----------
+    estimate : Estimate or None
+        Its value and interval; None where it was not measured.
+    outcome : {"met", "not met", "inconclusive", "warning", "ignored"}
+        Met: the interval is inside the range. Not met: it is outside, or nothing was measured.
+        Inconclusive: it crosses a limit. The last two only for what was not measured.
+    reason : str
+
+    """
+
+    estimate: Estimate | None
     outcome: Outcome
     reason: str
 
@@ -106,9 +119,7 @@ class RuleResult(Result):
         return "–" if e is None else f"[{_number(e.low)}, {_number(e.high)}]"
 
     def to_dict(self) -> dict[str, Any]:
-        row = {name: getattr(self, name) for name in self.__slots__}
-        row["estimate"] = None if self.estimate is None else self.estimate.to_dict()
-        return {**row, "fails": self.fails}
+        return {**asdict(self), "fails": self.fails}
 
     def _headline(self) -> str:
         number = f"{self.value_text} {self.interval_text}"
@@ -152,28 +163,19 @@ class GateResult(Result):
     @property
     def summary(self) -> str:
         """One line."""
-        counts = {
-            word: sum(row.outcome == outcome for row in self.rows)
-            for outcome, word in (
-                ("met", "met"),
-                ("not met", "not met"),
-                ("inconclusive", "inconclusive"),
-                ("warning", "not measured (warning)"),
-                ("ignored", "not measured (ignored)"),
-            )
-        }
-        listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        counts = Counter(row.outcome for row in self.rows)
+        listed = ", ".join(
+            f"{counts[outcome]} "
+            + (f"not measured ({outcome})" if outcome in ("warning", "ignored") else outcome)
+            for outcome in ("met", "not met", "inconclusive", "warning", "ignored")
+            if counts[outcome]
+        )
         fails = "fails" if self.failed else "does not fail"
         note = f", which {fails} by this policy" if self.state == "inconclusive" else ""
         return f"gate {self.state}{note}: {listed}"
 
     def __str__(self) -> str:
-        lines = [
-            f"{row.outcome}: {row.label}: {row.value_text} {row.interval_text}, "
-            f"{row.limit_text}: {row.reason}"
-            for row in self.rows
-        ]
-        return "\n".join([*lines, self.summary])
+        return "\n".join([*(f"{row._headline()}: {row.reason}" for row in self.rows), self.summary])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -192,16 +194,14 @@ class GateResult(Result):
     def to_markdown(self) -> str:
         """A summary for a pull request: the state, and a table, what is not met first."""
         marks = {"not met": "❌", "inconclusive": "❔", "warning": "⚠️", "ignored": "", "met": "✅"}
-        title = self.title or "Bias gate"
-        lines = [f"### {_escape(title)}: {self.state}", ""]
-        lines += [_escape(self.summary) + ".", ""]
-        lines.append("| " + " | ".join(COLUMNS) + " |")
-        lines.append("| --- | ---: | --- | --- | --- | --- |")
+        listed = [list(COLUMNS), ["---", "---:", *["---"] * 4]]
         for row in sorted(self.rows, key=lambda row: list(marks).index(row.outcome)):
             texts = cells(row)
             texts[4] = f"{marks[row.outcome]} {row.outcome}"
-            lines.append("| " + " | ".join(map(_escape, texts)) + " |")
-        return "\n".join(lines) + "\n"
+            listed.append([_escape(text) for text in texts])
+        table = "\n".join(f"| {' | '.join(texts)} |" for texts in listed)
+        title = f"### {_escape(self.title or 'Bias gate')}: {self.state}"
+        return f"{title}\n\n{_escape(self.summary)}.\n\n{table}\n"
 
     def to_junit(self) -> str:
         """JUnit XML, one test case per rule and measurement.
@@ -213,27 +213,19 @@ class GateResult(Result):
         from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
         skipped = sum(not row.fails and row.outcome != "met" for row in self.rows)
-        counts = {
-            "tests": str(len(self.rows)),
-            "failures": str(len(self.failed)),
-            "errors": "0",
-            "skipped": str(skipped),
-            "time": "0",
-        }
-        root = Element("testsuites", {"name": "evenhand gate", **counts})
-        name = visible(self.title) or "evenhand gate"
-        suite = SubElement(root, "testsuite", {"name": name, **counts})
-        names: dict[str, int] = {}
+        counts = {"tests": len(self.rows), "failures": len(self.failed), "errors": 0}
+        about = {name: str(count) for name, count in (counts | {"skipped": skipped}).items()}
+        about["time"] = "0"
+        root = Element("testsuites", {"name": "evenhand gate", **about})
+        title = visible(self.title) or "evenhand gate"
+        suite = SubElement(root, "testsuite", {"name": title, **about})
+        names = Counter[str]()
         for row in self.rows:
             name = visible(f"{row.label}: {row.limit_text}")
-            names[name] = names.get(name, 0) + 1
-            case = SubElement(
-                suite,
-                "testcase",
-                classname=visible(f"evenhand.{row.metric}"),
-                name=name if names[name] == 1 else f"{name} #{names[name]}",
-                time="0",
-            )
+            names[name] += 1
+            name += f" #{names[name]}" if names[name] > 1 else ""
+            metric = visible(f"evenhand.{row.metric}")
+            case = SubElement(suite, "testcase", classname=metric, name=name, time="0")
             text = f"{row.value_text} {row.interval_text}, {row.limit_text}; n = {row.n}"
             message = visible(row.reason)
             if row.outcome == "inconclusive":
@@ -281,6 +273,7 @@ def _escape(text: str) -> str:
 # ------------------------------------------------------------------------------------- checking
 
 
+@checked
 def check(
     policy: str | os.PathLike[str] | Policy | Rule | Mapping[str, Any],
     results: Source,
@@ -323,7 +316,7 @@ def check(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RuleTarget:
     """What a rule judges: a measurement, and the estimate that it limits or why there is none."""
 
     measurement: Measurement
@@ -342,7 +335,7 @@ class Target:
 
 
 def _check_rule(
-    policy: Policy, rule: Rule, targets: Sequence[Target], after: Results, family: int
+    policy: Policy, rule: Rule, targets: Sequence[RuleTarget], after: Results, family: int
 ) -> Iterator[RuleResult]:
     """The outcomes of a rule.
 
@@ -351,14 +344,7 @@ def _check_rule(
     """
     low, high = rule.range
     missing: Missing = rule.missing or policy.missing
-    common: dict[str, Any] = {
-        "rule": rule.label,
-        "metric": rule.metric,
-        "limits": rule.limits,
-        "min": low,
-        "max": high,
-        "fails_if": rule.fails_if or policy.fails_if,
-    }
+    common = describe_rule(policy, rule)
     unmeasured: dict[Missing, Outcome] = {"fail": "not met", "warn": "warning", "ignore": "ignored"}
     if not targets:
         yield RuleResult(
@@ -392,6 +378,19 @@ def _check_rule(
         )
 
 
+def describe_rule(policy: Policy, rule: Rule) -> dict[str, Any]:
+    """The fields of a `RuleRow` that are the rule's."""
+    low, high = rule.range
+    return {
+        "rule": rule.label,
+        "metric": rule.metric,
+        "limits": rule.limits,
+        "min": low,
+        "max": high,
+        "fails_if": rule.fails_if or policy.fails_if,
+    }
+
+
 def _reason(e: Estimate, low: float, high: float) -> str:
     """Where the interval is, by each limit alone."""
     by_limit = {
@@ -417,20 +416,24 @@ def _why_missing(rule: Rule, results: Results) -> str:
     for key, name in (("query", rule.query), ("subject", rule.subject)):
         known = list(dict.fromkeys(getattr(m, key) for m in of_metric))
         if name is not None and name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            return f"not measured: {rule.metric} has no {key} '{name}'{hint}"
+            return f"not measured: {rule.metric} has no {key} '{name}'{_nearest(name, known)}"
     parts = {part.query for m in of_metric for part in _parts(m) if rule.by in (None, part.by)}
-    near = get_close_matches(rule.part or "", parts, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
     asked = ": ".join(filter(None, (rule.by, rule.part)))
+    hint = _nearest(rule.part or "", parts)
     return f"not measured: {rule.metric} has no part '{asked}'{hint}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 # ---------------------------------------------------------------------------- what a rule judges
 
 
-def select(policy: Policy, rule: Rule, after: Results, before: Results | None) -> Iterator[Target]:
+def select(
+    policy: Policy, rule: Rule, after: Results, before: Results | None
+) -> Iterator[RuleTarget]:
     """What the rule judges, in the order of the results."""
     _check_metric(rule, after)
     for target in _select(policy, rule, after, before):
@@ -440,7 +443,9 @@ def select(policy: Policy, rule: Rule, after: Results, before: Results | None) -
         yield target
 
 
-def _select(policy: Policy, rule: Rule, after: Results, before: Results | None) -> Iterator[Target]:
+def _select(
+    policy: Policy, rule: Rule, after: Results, before: Results | None
+) -> Iterator[RuleTarget]:
     if rule.limits != "value" and before is None:
         yield from _stored(policy, rule, after)
         return
@@ -456,7 +461,7 @@ def _select(policy: Policy, rule: Rule, after: Results, before: Results | None) 
                 else:
                     prob, ratio = _prob(policy, rule, part.prob), is_ratio(part.metric)
                     df = _df(part.details, part.n)
-                    yield Target(
+                    yield RuleTarget(
                         measurement=part,
                         query=query,
                         estimate=_at(part.estimate, prob, df, ratio=ratio),
@@ -500,8 +505,8 @@ def _selected_parts(rule: Rule, m: Measurement) -> Iterator[Measurement]:
             yield part
 
 
-def _unmeasured(m: Measurement, query: str, problem: str) -> Target:
-    return Target(measurement=m, query=query, estimate=None, n=m.n, problem=problem)
+def _unmeasured(m: Measurement, query: str, problem: str) -> RuleTarget:
+    return RuleTarget(measurement=m, query=query, estimate=None, n=m.n, problem=problem)
 
 
 def _df(details: Mapping[str, Any], n: int) -> float:
@@ -536,11 +541,9 @@ def _compare(m: Measurement, part: Measurement, baseline: Measurement | None) ->
             compared = next(stored, None) or paired_jackknife(again, part)
     except (InputError, KeyError) as error:
         return f"the change could not be computed: {' '.join(str(error).split())}"
-    if not len(m.items) or not len(baseline.items):
-        where = "results" if not len(m.items) else "baseline"
-        return (f"the {where} were saved without items, so nothing is paired ({NO_ITEMS})").replace(
-            "the baseline were", "the baseline was"
-        )
+    for items, where in ((m.items, "results were"), (baseline.items, "baseline was")):
+        if not len(items):
+            return f"the {where} saved without items, so nothing is paired ({NO_ITEMS})"
     if not math.isfinite(compared.change.value):
         return "one of the two has no value"
     if math.isinf(compared.change.low) or math.isinf(compared.change.high):
@@ -548,7 +551,7 @@ def _compare(m: Measurement, part: Measurement, baseline: Measurement | None) ->
     return compared
 
 
-def _stored(policy: Policy, rule: Rule, results: Results) -> Iterator[Target]:
+def _stored(policy: Policy, rule: Rule, results: Results) -> Iterator[RuleTarget]:
     """Comparisons that the results have already: of a mitigation, or of two models' scores."""
     found = False
     for c in results.comparisons:
@@ -582,13 +585,13 @@ def _prob(policy: Policy, rule: Rule, prob: float) -> float:
     return rule.prob or policy.prob or prob
 
 
-def _change_target(policy: Policy, rule: Rule, c: Comparison, query: str) -> Target:
+def _change_target(policy: Policy, rule: Rule, c: Comparison, query: str) -> RuleTarget:
     total = max(len(c.before.items), len(c.after.items))
     ratio = c.kind == "ratio"
     prob = _prob(policy, rule, c.change.prob)
     df = _df(c.details, c.paired)
     change = _at(c.change, prob, df, ratio=ratio)
-    target = Target(
+    target = RuleTarget(
         measurement=c.after,
         query=query,
         estimate=change,
@@ -615,8 +618,8 @@ def _change_target(policy: Policy, rule: Rule, c: Comparison, query: str) -> Tar
         ends = [math.log(x) if x > 0 else -math.inf for x in ends]
     low, high = fold(start, ends[1], ends[2])
     value = abs(start + ends[0]) - abs(start)
-    worse = [float(math.exp(x)) if ratio else float(x) for x in (value, low, high)]
-    estimate = Estimate(value=worse[0], low=worse[1], high=worse[2], prob=prob)
+    value, low, high = (float(math.exp(x) if ratio else x) for x in (value, low, high))
+    estimate = Estimate(value=value, low=low, high=high, prob=prob)
     return replace(target, estimate=estimate, change=change, start=start)
 
 

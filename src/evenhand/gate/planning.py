@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from evenhand.arguments import checked
 from evenhand.display import Result
 from evenhand.errors import InputError
-from evenhand.gate.checking import Target, distance_from_ideal, fold, select
-from evenhand.gate.policy import FailsIf, Policy, Rule, read_policy
+from evenhand.gate.checking import (
+    RuleRow,
+    RuleTarget,
+    describe_rule,
+    distance_from_ideal,
+    fold,
+    select,
+)
+from evenhand.gate.policy import Policy, Rule, read_policy
 from evenhand.gate.reading import Results, Source, read_results
 from evenhand.judging import place_many, simultaneous
 from evenhand.results import Estimate
+from evenhand.statistics.intervals import Floats
 from evenhand.statistics.power import POWER, quantile
 
 STEPS = (1.0, 2.0, 3.0, 4.0, 5.0)
@@ -29,7 +38,8 @@ UNPAIRED = (
 IDENTICAL = "the baseline has the same answers: " + UNPAIRED.removeprefix("no baseline: ")
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PlanPoint:
     """What a rule says of a model that is worse by `worsening`: shares of measurements."""
 
     worsening: float
@@ -41,28 +51,21 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RulePlan(Result):
+class RulePlan(RuleRow):
     """What one rule does to one measurement, measured again and again on other items.
 
     Parameters
     ----------
-    rule, metric, query, subject, limits : str
-        As for `RuleResult`.
-    min, max : float
-        The allowed range.
-    fails_if : {"possibly outside", "clearly outside"}
-    n : int
-        The number of items.
     standard_error : float
         Of what is limited; of a ratio, on the logarithm.
     truth : float
         Its true value in a model that has not changed: the value of today, or no change.
-    unchanged : Point
+    unchanged : PlanPoint
         How often the rule is met, not met and inconclusive, and how often it fails, for a model
         that has not changed.
     false_alarms_by_value : float
         How often a rule that looks at the value alone, and not at its interval, fails it.
-    curve : tuple of Point
+    curve : tuple of PlanPoint
         The same for models that are worse, on the scale of the measure.
     detected : float
         The worsening that fails with a probability of 80 %; infinite where none does.
@@ -73,20 +76,11 @@ class RulePlan(Result):
 
     """
 
-    rule: str
-    metric: str
-    query: str
-    subject: str
-    limits: str
-    min: float
-    max: float
-    fails_if: FailsIf
-    n: int
     standard_error: float
     truth: float
-    unchanged: Point
+    unchanged: PlanPoint
     false_alarms_by_value: float
-    curve: tuple[Point, ...]
+    curve: tuple[PlanPoint, ...]
     detected: float
     margin: float
     note: str = ""
@@ -97,10 +91,7 @@ class RulePlan(Result):
         return self.unchanged.fails
 
     def to_dict(self) -> dict[str, Any]:
-        row = {name: getattr(self, name) for name in self.__slots__}
-        row["unchanged"] = self.unchanged._asdict()
-        row["curve"] = [point._asdict() for point in self.curve]
-        return {**row, "false_alarms": self.false_alarms}
+        return {**asdict(self), "false_alarms": self.false_alarms}
 
     def _headline(self) -> str:
         return f"{self.rule}: fails {self.false_alarms:.1%} of models that have not changed"
@@ -115,7 +106,7 @@ class RulePlan(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Plan(Result):
+class GatePlan(Result):
     """The operating curves of a policy's rules, and its false alarms as a whole.
 
     Parameters
@@ -154,6 +145,7 @@ class Plan(Result):
         return [row for each in self.rows for row in each._rows()]
 
 
+@checked
 def plan(
     policy: str | os.PathLike[str] | Policy | Rule | Mapping[str, Any],
     results: Source,
@@ -162,7 +154,7 @@ def plan(
     worsenings: Sequence[float] = (),
     draws: int = DRAWS,
     seed: int = 0,
-) -> Plan:
+) -> GatePlan:
     r"""Simulate what a policy does to a model that has not changed, and to one that is worse.
 
     Parameters
@@ -180,7 +172,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    GatePlan
 
     Notes
     -----
@@ -225,7 +217,7 @@ def plan(
     if not rows:
         reasons = "; ".join(f"{rule}: {reason}" for rule, reason in unplanned)
         raise InputError(f"gate: expected a rule that can be planned, got none ({reasons})")
-    return Plan(
+    return GatePlan(
         rows=tuple(rows),
         met=math.prod(row.unchanged.met for row in rows),
         false_alarms=1 - math.prod(1 - row.false_alarms for row in rows),
@@ -238,7 +230,7 @@ def plan(
 
 def _targets(
     policy: Policy, rule: Rule, after: Results, before: Results | None
-) -> list[tuple[Target, str]]:
+) -> list[tuple[RuleTarget, str]]:
     """What the rule judges; changes that are not known as differences of independent values."""
     if rule.limits == "value":
         return [(target, "") for target in select(policy, rule, after, before)]
@@ -247,21 +239,12 @@ def _targets(
         known = [t for t in listed if t.estimate is None or t.estimate.high > t.estimate.low]
         if known or not listed:
             return [(target, "") for target in known]
-    as_value = Rule(
-        metric=rule.metric,
-        query=rule.query,
-        subject=rule.subject,
-        part=rule.part,
-        by=rule.by,
-        prob=rule.prob,
-        min=0.0,
-        max=0.0,
-    )
+    as_value = replace(rule, min=0.0, max=0.0, min_change=None, max_change=None, max_worsening=None)
     note = UNPAIRED if before is None else IDENTICAL
     return [(_independent(target), note) for target in select(policy, as_value, after, None)]
 
 
-def _independent(target: Target) -> Target:
+def _independent(target: RuleTarget) -> RuleTarget:
     """The change between two measurements like this one, on other items: none."""
     e = target.estimate
     if e is None:
@@ -279,7 +262,7 @@ def _independent(target: Target) -> Target:
 def _plan_target(
     policy: Policy,
     rule: Rule,
-    target: Target,
+    target: RuleTarget,
     note: str,
     worsenings: Sequence[float],
     draws: int,
@@ -307,34 +290,29 @@ def _plan_target(
         direction = -1.0 if (start or 0.0) < 0 else 1.0
     elif rule.limits != "worsening":
         direction = _direction(m.worse, m.ideal, m.value, high)
-    fails_if = rule.fails_if or policy.fails_if
+    described = describe_rule(policy, rule)
     noise = error * rng.standard_normal(draws)
     half = t * error * np.sqrt(rng.chisquare(df, draws) / df)
 
-    def draw(size: float, half: Any = half) -> tuple[Any, Any]:
+    def draw(size: float, half: Floats | float = half) -> tuple[Floats, Floats]:
         drawn = truth + direction * size + noise
         ends = drawn - half, drawn + half
         return fold(start or 0.0, *ends) if folded else ends
 
-    def simulate(size: float, half: Any = half) -> Point:
+    def simulate(size: float, half: Floats | float = half) -> PlanPoint:
         met = float(np.mean(place_many(*draw(size, half), low, high) == 1))
         outside = float(np.mean(place_many(*draw(size, half * wider), low, high) == -1))
         crossing = 1 - met - outside
-        fails = outside if fails_if == "clearly outside" else outside + crossing
-        return Point(math.exp(size) if ratio else size, met, crossing, outside, fails)
+        fails = outside if described["fails_if"] == "clearly outside" else outside + crossing
+        return PlanPoint(math.exp(size) if ratio else size, met, crossing, outside, fails)
 
     detected = _detected(lambda size: simulate(size).fails, error)
     worst = draw(0.0)[1] - truth if folded or direction > 0 else truth - draw(0.0)[0]
     margin = float(np.quantile(worst, POWER))
     return RulePlan(
-        rule=rule.label,
-        metric=rule.metric,
+        **described,
         query=target.query,
         subject=m.subject,
-        limits=rule.limits,
-        min=rule.range[0],
-        max=rule.range[1],
-        fails_if=fails_if,
         n=target.n,
         standard_error=error,
         truth=math.exp(truth) if ratio else truth,
@@ -356,7 +334,7 @@ def _direction(worse: str, ideal: float | None, value: float, high: float) -> fl
     return 1.0 if value > ideal else -1.0
 
 
-def _detected(fails: Any, error: float) -> float:
+def _detected(fails: Callable[[float], float], error: float) -> float:
     """The smallest worsening that fails with the usual power, by bisection."""
     if error == 0 or fails(0.0) >= POWER:
         return 0.0

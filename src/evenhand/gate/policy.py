@@ -8,15 +8,17 @@ import numbers
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import PlainValidator
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, LexiconError, UnknownNameError
 from evenhand.gate.reading import Source, read_results
-from evenhand.instruments import compare, find
+from evenhand.instruments import compare, find, is_ratio
 from evenhand.lexicon.schema import STRICT, Rows, Text, fail, read_toml, validate
 from evenhand.results import Measurement, Worse
 
@@ -32,9 +34,13 @@ LIMITS = {
 
 
 def _check_number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise fail(f"expected a number, got {value!r}")
-    return float(value)
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # a whole number of 400 digits
+            number = float(value)
+    if not math.isfinite(number):
+        raise fail(f"expected a number, got {value!r:.60}")
+    return number
 
 
 def _check_prob(value: object) -> float:
@@ -199,6 +205,7 @@ class Policy:
     prob: Prob = None
 
 
+@checked
 def read_policy(source: str | os.PathLike[str] | Policy | Rule | Mapping[str, Any]) -> Policy:
     """Read a policy (TOML).
 
@@ -245,14 +252,8 @@ def read_policy(source: str | os.PathLike[str] | Policy | Rule | Mapping[str, An
 
 def _given(settings: Rule | Policy) -> dict[str, Any]:
     """The fields that differ from their defaults."""
-    values = {
-        field.name: (getattr(settings, field.name), field.default) for field in fields(settings)
-    }
-    return {
-        name: value
-        for name, (value, default) in values.items()
-        if default is MISSING or not (value is default or value == default)
-    }
+    defaults = {field.name: field.default for field in fields(settings)}
+    return {name: value for name, value in vars(settings).items() if value != defaults[name]}
 
 
 # ------------------------------------------------------------------------------ a first policy
@@ -296,8 +297,9 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
 
     """
     measured = read_results(*sources).measurements
-    usable = [m for m in measured if math.isfinite(m.value) and _bounded(m)]
-    deciding = [m for m in usable if _decides(m)]
+    usable = [m for m in measured if all(map(math.isfinite, (m.value, m.low, m.high)))]
+    known = {m.metric: find(m.metric) for m in usable}
+    deciding = [m for m in usable if (cls := known[m.metric]) and cls.declaration.decides]
     chosen = deciding if deciding and len(usable) > MANY else usable
     if not chosen:
         raise InputError("gate: expected measurements with an interval, got none")
@@ -316,10 +318,6 @@ def draft_policy(*sources: Source, baseline: bool = False) -> str:
     return "\n".join(blocks)
 
 
-def _bounded(m: Measurement) -> bool:
-    return math.isfinite(m.low) and math.isfinite(m.high)
-
-
 def _pairs(m: Measurement) -> bool:
     """Whether two of these have a paired change."""
     if not len(m.items):
@@ -329,17 +327,6 @@ def _pairs(m: Measurement) -> bool:
     except (InputError, KeyError):
         return False
     return math.isfinite(change.low) and math.isfinite(change.high)
-
-
-def _decides(m: Measurement) -> bool:
-    cls = find(m.metric)
-    return cls is not None and cls.declaration.decides
-
-
-def is_ratio(metric: str) -> bool:
-    """Whether values of a measure are compared as a ratio, on the logarithm."""
-    cls = find(metric)
-    return cls is not None and cls.declaration.compared == "ratio"
 
 
 def _comment(text: str) -> str:

@@ -7,17 +7,25 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from evenhand.errors import FileError, InputError
-from evenhand.files import SCHEMA, parse_json, read_document
-from evenhand.results import Comparison, Measurement, Worse
+from evenhand.files import SCHEMA, parse_json
+from evenhand.results import Comparison, Measurement, attach_items, read_with_items
 
 Source: TypeAlias = str | os.PathLike[str] | Any
 """A path, or results in memory: a measurement, several, or an object that has `measurements`."""
 
 MEASUREMENT = {"metric", "query", "value", "low", "high", "worse"}
 COMPARISON = {"before", "after", "change"}
+
+
+@runtime_checkable
+class _Measured(Protocol):
+    """What has measurements: an audit, an analysis of scores."""
+
+    @property
+    def measurements(self) -> Iterable[Measurement]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +90,12 @@ def _read_all(sources: Iterable[Source]) -> Results:
     return Results(tuple(measurements.values()), tuple(comparisons), tuple(skipped))
 
 
-def _in_memory(source: Any) -> Results:
+def _in_memory(source: object) -> Results:
     if isinstance(source, Measurement):
         return Results((source,))
     if isinstance(source, Comparison):
         return Results((source.after,), (source,))
-    if hasattr(source, "measurements"):
+    if isinstance(source, _Measured):
         return Results(tuple(source.measurements), tuple(getattr(source, "comparisons", ())))
     if isinstance(source, Sequence) and not isinstance(source, bytes):
         results = _read_all(source)
@@ -106,6 +114,7 @@ def _read(source: str | os.PathLike[str]) -> Results:
         path, row = Path("standard input"), parse_json(sys.stdin.buffer.read(), "standard input")
         if not isinstance(row, dict) or row.get("schema") != SCHEMA:
             raise FileError(path, f"expected a document with the schema {SCHEMA}, got another")
+        row = attach_items(row, Path())
     else:
         path = Path(source)
         if path.is_dir():
@@ -113,10 +122,10 @@ def _read(source: str | os.PathLike[str]) -> Results:
             if not path.exists():
                 problem = "expected the folder of an audit or a run, with results.json, got none"
                 raise FileError(folder, problem)
-        row = read_document(path)
+        row = read_with_items(path)
     try:
         rows = list(_walk(row))
-        measured = [_measurement(r) for r in rows if set(r) >= MEASUREMENT]
+        measured = [Measurement.from_dict(r) for r in rows if set(r) >= MEASUREMENT]
         compared = [Comparison.from_dict(r) for r in rows if set(r) >= COMPARISON]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(path, f"expected measurements, got another form ({error})") from None
@@ -126,18 +135,7 @@ def _read(source: str | os.PathLike[str]) -> Results:
     return Results(tuple(measured), tuple(compared), tuple(_skipped(row)))
 
 
-def _measurement(row: Mapping[str, Any]) -> Measurement:
-    for name in ("metric", "query"):
-        if not isinstance(row[name], str):
-            raise TypeError(f"{name}: expected a text, got {row[name]!r}")
-    if not isinstance(row["n"], int):
-        raise TypeError(f"n: expected a whole number, got {row['n']!r}")
-    if row["worse"] not in get_args(Worse):
-        raise ValueError(f"worse: expected one of {', '.join(get_args(Worse))}")
-    return Measurement.from_dict(row)
-
-
-def _walk(value: Any) -> Iterator[Mapping[str, Any]]:
+def _walk(value: object) -> Iterator[Mapping[str, Any]]:
     """The measurements and comparisons of a document, at any depth, not their own parts.
 
     Controls compare a benchmark with its control, not one model with another.
@@ -153,7 +151,7 @@ def _walk(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _walk(item)
 
 
-def _skipped(value: Any) -> Iterable[Mapping[str, str]]:
+def _skipped(value: object) -> Iterable[Mapping[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
             if key == "skipped" and isinstance(item, list):

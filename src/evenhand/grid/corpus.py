@@ -1,76 +1,89 @@
-"""Cells that rewrite, filter or measure one shard of a corpus, as `evenhand text` does one file."""
+"""Cells that rewrite, filter or measure one shard of a corpus, as commands do one file."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field, create_model
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.grid import files
 from evenhand.grid.measures import (
-    MeasureSettings,
+    ShardSettings,
+    ShardTask,
     add_options,
     figures,
     given_options,
     instrument_identities,
+    instrument_keys,
+    option_fields,
     option_keys,
 )
-from evenhand.grid.task import Task, Workspace
-from evenhand.instruments import Run, instruments, plan, run_jobs
+from evenhand.grid.task import Workspace
+from evenhand.instruments import Instrument, Job, Run, instruments, options_of, plan, run_jobs
+from evenhand.results import Measurement
 from evenhand.statistics.intervals import wilson
-from evenhand.text.block import Block
-from evenhand.text.corpus.formats import Csv, Form, Jsonl, Layout, Lines, Records
-from evenhand.text.corpus.pipeline import Done, RewriteWork, Work
+from evenhand.text.coreference import resolver
+from evenhand.text.corpus.compression import codec_of
+from evenhand.text.corpus.formats import FORMATS, ending_of, make_form
+from evenhand.text.corpus.pipeline import CorpusWork, RewriteWork, stream
+from evenhand.text.grammar import judge
+from evenhand.text.people import finder
+from evenhand.text.rewrite.names import Anonymize
+from evenhand.text.rewrite.neutralize import Neutralize
+from evenhand.text.rewrite.swap import Swap
 from evenhand.text.structural import REASONS, STEPS, Filter
 
-__all__ = ["TASK", "TextSettings"]
-
-_SWAP = (
-    "direction",
-    "names",
-    "rewrite_share",
-    "seed",
-    "kind",
-    "unsafe",
-    "pairs",
-    "keep_named",
-    "tagger",
-)
-NAMES = {"rewrite_share": "probability", "kind": "kinds", "tagger": "judge"}
-"""Keys of a grid that have another name in the rewriters."""
-_STREAM = ("text", "input_format", "append", "edits")
-REWRITING: Mapping[str, tuple[str, ...]] = {
-    "filter": (
-        "text",
-        "input_format",
-        "resolver",
-        "keep_someone",
-        "keep_names",
-        "min_confidence",
-        "split_sentences",
-        "mask",
-        "rejected",
-    ),
-    "swap": (*_STREAM, *_SWAP),
-    "substitute": (*_STREAM, *_SWAP),
-    "neutralize": (*_STREAM, "nouns", "reflexive", "tagger"),
-    "anonymize": (*_STREAM, "entities"),
+OPERATIONS: Mapping[str, Any] = {
+    "filter": Filter,
+    "swap": Swap,
+    "substitute": Swap,
+    "neutralize": Neutralize,
+    "anonymize": Anonymize,
 }
-"""The options of the operations that write files; only these are part of a cell's identity."""
+"""Operations that write files; the options of these classes are keys of the grid."""
+LOADERS: Mapping[str, Callable[[str], Any]] = {
+    "tagger": judge,
+    "entities": finder,
+    "resolver": resolver,
+}
+"""Keys that name what another package may have."""
 
-FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
-COMPRESSED = (".gz", ".bz2", ".zst")
+
+def _keys_of(operation: str) -> tuple[str, ...]:
+    """Return the keys of an operation; only these are part of a cell's identity."""
+    if operation == "filter":
+        more = ["text", "input_format", "rejected"]
+    else:
+        more = ["text", "input_format", "append", "edits"]
+    more += ["seed"] if OPERATIONS[operation] is Swap else []
+    return (*more, *(option_keys(option)[-1] for option in options_of(OPERATIONS[operation])))
 
 
-class TextSettings(MeasureSettings):
-    """What one cell does to one shard; the options of the instruments of a corpus come along."""
+def _declared() -> dict[str, Any]:
+    """Return the fields of a cell that the operations declare."""
+    fields: dict[str, Any] = {}
+    for cls in OPERATIONS.values():
+        options = options_of(cls)
+        if cls is Swap:  # swap and substitute differ in these defaults
+            options = tuple(
+                replace(option, default=None, optional=True)
+                if option.name in ("names", "probability")
+                else option
+                for option in options
+            )
+        fields |= option_fields(options)
+    return fields
+
+
+class TextSettings(ShardSettings):
+    """Settings of a cell that works on one shard; the options of corpus instruments are added."""
 
     operation: str = Field(
         description="filter, swap, substitute, neutralize, anonymize, or an instrument (odds)."
@@ -78,65 +91,39 @@ class TextSettings(MeasureSettings):
     shard: str = Field(
         description="The file; `shards: PATTERN` in fixed makes an axis of all that match."
     )
-    out: str = Field(
-        "",
-        description="The folder for what is written, named as the shard; {seed} and any other "
-        "setting in braces is filled in.",
-    )
     text: str | None = Field(None, description="The JSONL field or CSV column of the document.")
     input_format: Literal["lines", "jsonl", "csv", "tsv"] | None = Field(
         None, description="How records are cut; by default lines, or with text by the ending."
     )
-    append: bool = Field(False, description="Keep each record, its changed copy behind it (CDA).")
+    append: bool = Field(False, description="Keep each record, followed by its changed copy (CDA).")
     edits: bool = Field(False, description="Also write every edit, to SHARD.edits.jsonl.")
-    direction: Literal["both", "male-to-female", "female-to-male"] = "both"
-    names: Literal["fixed", "random", "off"] | None = Field(
-        None, description="First names too; by default off for swap and fixed for substitute."
-    )
-    rewrite_share: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        description="That a document is rewritten, drawn from the seed and its number in the "
-        "shard; by default 1 for swap and one half for substitute.",
-    )
-    kind: tuple[str, ...] | None = Field(None, description="Only these kinds of words.")
-    unsafe: bool = Field(False, description="Also pairs that are wrong in much running text.")
-    pairs: str | None = Field(None, description="Your own pairs: CSV with female and male.")
-    keep_named: bool = Field(False, description="Leave words that refer to somebody named.")
-    tagger: str = Field("embedded", description="What distinguishes her (him) from her (his).")
-    nouns: Literal["roles", "all", "none"] = "roles"
-    reflexive: Literal["themself", "themselves"] = "themself"
-    entities: str = Field("rules", description="What finds the names.")
-    resolver: str = Field("rules", description="What finds the antecedent.")
-    keep_someone: bool = Field(False, description='Keep antecedents such as "someone".')
-    keep_names: bool = Field(False, description="Keep antecedents that are a person's name.")
-    min_confidence: float = Field(0.7, ge=0, le=1)
-    split_sentences: bool = Field(False, description="Cut each document into its sentences.")
-    mask: str = "[MASK]"
     rejected: bool = Field(False, description="Also write what is left out, with the reason.")
 
     @property
     def rewrites(self) -> bool:
         """Whether the operation writes files; otherwise it is an instrument."""
-        return self.operation in REWRITING
+        return self.operation in OPERATIONS
 
     @property
     def options(self) -> dict[str, Any]:
         """The options of an operation that writes files, with its defaults."""
-        options = {name: getattr(self, name) for name in REWRITING[self.operation]}
-        if self.operation in ("swap", "substitute"):
+        options = {name: getattr(self, name) for name in _keys_of(self.operation)}
+        if OPERATIONS[self.operation] is Swap:
             swap = self.operation == "swap"
             defaults = {"names": "off" if swap else "fixed", "rewrite_share": 1.0 if swap else 0.5}
             options |= {name: value for name, value in defaults.items() if options[name] is None}
-        if "input_format" in options:
-            by_name = _format_of(self.shard) if self.text else "lines"
-            options["input_format"] = self.input_format or by_name
+        options["input_format"] = self.input_format or self._format_by_ending()
         return options
 
-    @property
-    def folder(self) -> Path:
-        return files.folder_of(self.out, self.model_dump())
+    def _format_by_ending(self) -> str:
+        if not self.text:
+            return "lines"
+        if (ending := ending_of(self.shard)) not in FORMATS:
+            raise InputError(
+                f"input_format: expected one beside text, since {self.shard} does not end in "
+                f"{', '.join(FORMATS)}"
+            )
+        return FORMATS[ending]
 
     @property
     def log_ending(self) -> str:
@@ -146,29 +133,25 @@ class TextSettings(MeasureSettings):
         return ".edits.jsonl" if self.edits else ""
 
 
-class _Text:
+class _Text(ShardTask[TextSettings]):
     name = "text"
-    version = 1
+    choice = "operation"
 
     @cached_property
-    def settings(self) -> type[BaseModel]:
-        return add_options(TextSettings, "corpus")
-
-    def expand(
-        self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
-    ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """Write `shards: PATTERN` out as an axis; refuse options and axes without an effect."""
-        files.refuse_unused(fixed, axes, "operation", {**REWRITING, **_instrument_options()})
-        rest, varied = files.expand_shards(fixed, axes, lambda shard: PurePath(shard).name)
-        defaults = {name: field.default for name, field in self.settings.model_fields.items()}
-        files.refuse_shared_files(
-            rest, varied, defaults, lambda given: bool(given["out"]) and _rewrites(given)
+    def settings(self) -> type[TextSettings]:
+        base = create_model(
+            "TextSettings", __base__=TextSettings, __module__=__name__, **_declared()
         )
-        return rest, varied
+        return add_options(base, "corpus")
+
+    def keys(self) -> Mapping[str, Sequence[str]]:
+        writing = {name: (*_keys_of(name), "out") for name in OPERATIONS}
+        measuring = {name: instrument_keys(cls) for name, cls in instruments("corpus").items()}
+        return writing | measuring
 
     def check(self, settings: TextSettings) -> None:
         shard = Path(settings.shard)
-        known = [*REWRITING, *instruments("corpus")]
+        known = [*OPERATIONS, *instruments("corpus")]
         if settings.operation not in known:
             raise UnknownNameError("operation", settings.operation, known)
         if not shard.is_file():
@@ -215,9 +198,6 @@ class _Text:
     def compute(self, settings: TextSettings, workspace: Workspace) -> dict[str, Any]:
         if not settings.rewrites:
             return _measure(settings)
-        from evenhand.text.corpus.compression import codec_of
-        from evenhand.text.corpus.pipeline import stream
-
         name = PurePath(settings.shard).name
         work = _make_work(settings.operation, settings.options)
         written = [workspace.work / name]
@@ -227,20 +207,16 @@ class _Text:
             [settings.shard],
             written[0],
             work,
-            form=_form(settings.options["input_format"], settings.text),
+            form=make_form(settings.options["input_format"], settings.text),
             edits=written[1] if settings.log_ending else None,
             # the blocks of a zstd frame would show where it was resumed
             restart=codec_of(name) == "zst",
-            progress=_byte_progress(workspace, name),
+            progress=workspace.step(name),
             fingerprint=f"{work!r} {self.identity(settings)}",
+            folders=False,
         )
         outputs = [files.publish(path, settings.folder / path.name) for path in written]
         return {"operation": settings.operation, **_count(counts), "outputs": outputs}
-
-    def intact(self, settings: TextSettings, result: Mapping[str, Any]) -> bool:
-        """Whether the files that the cell wrote are still there and the same."""
-        outputs = result.get("outputs", [])
-        return not outputs or files.are_intact(settings.folder, outputs)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
         if "tally" in result:
@@ -248,7 +224,7 @@ class _Text:
         if "measurements" in result:
             return figures(result["measurements"])
         part = "accepted" if result["operation"] == "filter" else "changed"
-        count = _number(result, part)
+        count = int(result[part])
         value, low, high = wilson(count, result["records"])
         edits = {"edits": result["edits"]} if part == "changed" else {}
         return {
@@ -267,7 +243,7 @@ class _Text:
             raise InputError(f"pooled: expected results of one operation, got {received}")
         (operation,) = operations
         shards = {"operation": operation, "shards": len(results)}
-        if operation not in REWRITING:
+        if operation not in OPERATIONS:
             return files.plain({**shards, "measurements": [_pool_tallies(operation, results)]})
         filtered = operation == "filter"
         names = ("records", "accepted") if filtered else ("records", "changed", "edits")
@@ -276,35 +252,21 @@ class _Text:
             reasons.update(result["reasons"])
         return {
             **shards,
-            **{name: sum(_number(result, name) for result in results) for name in names},
+            **{name: sum(int(result[name]) for result in results) for name in names},
             "reasons": dict(sorted(reasons.items())),
             "outputs": [output for result in results for output in result["outputs"]],
         }
 
 
-TASK: Task = _Text()
+TASK = _Text()
 
 
 # ---- instruments
 
 
-def _instrument_options() -> dict[str, tuple[str, ...]]:
-    """Return the keys of each instrument of a corpus."""
-    return {
-        name: tuple(key for option in cls.declaration.options for key in option_keys(option))
-        for name, cls in instruments("corpus").items()
-    }
-
-
-def _rewrites(given: Mapping[str, Any]) -> bool:
-    return given["operation"] in REWRITING
-
-
-def _jobs(settings: TextSettings) -> Any:
-    names = {o.name for o in instruments("corpus")[settings.operation].declaration.options}
-    options = given_options("corpus", settings)
-    chosen = {name: value for name, value in options.items() if name in names}
-    return plan("corpus", None, settings.operation, chosen)
+def _jobs(settings: TextSettings) -> list[Job]:
+    options = given_options([instruments("corpus")[settings.operation]], settings)
+    return plan("corpus", None, settings.operation, options)
 
 
 def _measure(settings: TextSettings) -> dict[str, Any]:
@@ -314,7 +276,7 @@ def _measure(settings: TextSettings) -> dict[str, Any]:
     corpus = Corpus(settings.shard, PurePath(settings.shard).name)
     jobs = _jobs(settings)
     result: dict[str, Any] = {"operation": settings.operation, "prob": settings.prob}
-    if hasattr(jobs[0].instrument, "tally"):
+    if type(jobs[0].instrument).tally is not Instrument.tally:
         return files.plain({**result, "tally": jobs[0].instrument.tally(corpus)})
     run = Run(seed=settings.seed, prob=settings.prob)
     return files.plain({**result, "measurements": list(run_jobs(corpus, jobs, run, strict=True))})
@@ -326,94 +288,30 @@ def _pool_tallies(operation: str, results: Sequence[Mapping[str, Any]]) -> dict[
         raise InputError(f"pooled: expected shards of the same prob, got {sorted(probs)}")
     if any("tally" not in result for result in results):
         raise InputError(f"pooled: {operation} cannot be pooled over shards")
-    pool = instruments("corpus")[operation].pool
-    pooled: dict[str, Any] = pool(
-        [result["tally"] for result in results], prob=probs.pop()
-    ).to_dict(items=False)
-    return pooled
+    pool: Callable[..., Measurement] = instruments("corpus")[operation].pool
+    tallies = [result["tally"] for result in results]
+    return pool(tallies, prob=probs.pop()).to_dict(items=False)
 
 
 # ---- operations that write files
 
 
-def _form(name: str, field: str | None) -> Form:
-    """Return how the records of a shard are cut."""
-    if name == "lines" or field is None:
-        return Lines()
-    return Jsonl(field) if name == "jsonl" else Csv(field, delimiter="\t" if name == "tsv" else ",")
-
-
-def _format_of(shard: str) -> str:
-    """Return the format by the shard's ending, its compression ignored."""
-    name = PurePath(shard.lower())
-    ending = PurePath(name.stem).suffix if name.suffix in COMPRESSED else name.suffix
-    if ending not in FORMATS:
-        raise InputError(
-            f"input_format: expected one beside text, since {shard} does not end in "
-            f"{', '.join(FORMATS)}"
-        )
-    return FORMATS[ending]
-
-
-def _make_work(operation: str, options: Mapping[str, Any]) -> Work | RewriteWork:
+def _make_work(operation: str, options: Mapping[str, Any]) -> CorpusWork | RewriteWork:
     """Return what is done to each block; a missing package or model is an error."""
-    if operation == "filter":
-        from evenhand.text.coreference import resolver
-
-        resolver(options["resolver"])
-        return _FilterWork(
-            Filter(
-                resolver=options["resolver"],
-                someone=options["keep_someone"],
-                names=options["keep_names"],
-                min_confidence=options["min_confidence"],
-                mask=options["mask"],
-                split=options["split_sentences"],
-                log=options["rejected"],
-            )
-        )
-    from evenhand.text.grammar import judge
-    from evenhand.text.people import finder
-    from evenhand.text.rewrite.names import Anonymize
-    from evenhand.text.rewrite.neutralize import Neutralize
-    from evenhand.text.rewrite.swap import Swap
-
-    own = {NAMES.get(name, name): options[name] for name in options if name not in _STREAM}
-    if operation == "anonymize":
-        finder(own["entities"])
-        return _NamedRewriteWork(Anonymize(**own), append=options["append"])
-    judge(own["judge"])
-    rewriter = Neutralize(**own) if operation == "neutralize" else Swap(**own)
-    return _NamedRewriteWork(rewriter, append=options["append"])
-
-
-def _name_source(block: Block) -> Block:
-    """Return the block with the name of its source: no folder appears in what is written."""
-    return replace(block, source=PurePath(block.source).name)
-
-
-@dataclass(frozen=True, slots=True)
-class _FilterWork:
-    """The filter, on blocks with the name of their source."""
-
-    work: Filter
-
-    def __call__(self, block: Block) -> Done:
-        return self.work(_name_source(block))
-
-
-@dataclass(frozen=True, slots=True)
-class _NamedRewriteWork(RewriteWork):
-    """A rewriting, on blocks with the name of their source."""
-
-    def rewrite(self, records: Records, layout: Layout, *, log: bool = False) -> Done:
-        named = replace(records, block=_name_source(records.block))
-        return RewriteWork.rewrite(self, named, layout, log=log)
+    for key, load in LOADERS.items():
+        if key in options:
+            load(options[key])
+    cls = OPERATIONS[operation]
+    own = {option.name: options[option_keys(option)[-1]] for option in options_of(cls)}
+    if cls is Filter:
+        return Filter(**own, log=options["rejected"])
+    seed = {"seed": options["seed"]} if cls is Swap else {}
+    return RewriteWork(cls(**own, **seed), append=options["append"])
 
 
 def _versions(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the versions of other packages and models that the result depends on."""
-    given = {options.get(name) for name in ("tagger", "entities", "resolver")}
+    given = {options.get(name) for name in LOADERS}
     given -= {None, "rules", "embedded"}
     names = sorted({part for name in given for part in str(name).split(":") if part})
     versions = {}
@@ -423,11 +321,6 @@ def _versions(options: Mapping[str, Any]) -> dict[str, str]:
         except (PackageNotFoundError, ValueError):
             versions[name] = ""
     return versions
-
-
-def _number(result: Mapping[str, Any], name: str) -> int:
-    """Return a count of a result; results of version 0.1 call the accepted records kept."""
-    return int(result[name] if name in result else result["kept"])
 
 
 def _count(counts: Mapping[str, int]) -> dict[str, Any]:
@@ -446,9 +339,3 @@ def _count(counts: Mapping[str, int]) -> dict[str, Any]:
         "edits": counts.get("edits", 0),
         "reasons": dict(sorted(rules.items())),
     }
-
-
-def _byte_progress(workspace: Workspace, name: str) -> Callable[[int, int | None], None] | None:
-    if (progress := workspace.progress) is None:
-        return None
-    return lambda done, total: progress(name, done, total or done, "bytes")

@@ -8,18 +8,16 @@ given, so that its numbers are the same on every engine.
 from __future__ import annotations
 
 import shutil
-from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.fewshot.metrics.bias import Bias
-from evenhand.fewshot.mitigation import Scope
 from evenhand.fewshot.settings import (
     SOFT,
     DataSettings,
@@ -31,8 +29,16 @@ from evenhand.fewshot.settings import (
     run_options,
     run_settings,
 )
-from evenhand.grid.files import HUB, file_digest, model_digest, plain
+from evenhand.files import HUB
+from evenhand.grid.files import (
+    causal_digest,
+    check_model,
+    file_digest,
+    model_digest,
+    plain,
+)
 from evenhand.grid.measures import option_fields
+from evenhand.grid.task import Task
 from evenhand.instruments import options_of
 from evenhand.results import Comparison, Measurement
 
@@ -40,9 +46,10 @@ if TYPE_CHECKING:
     from evenhand.fewshot.data import Dataset
     from evenhand.fewshot.features import FeatureStore
     from evenhand.fewshot.runs import FewShotRun
-    from evenhand.grid.task import Task, Workspace
-
-__all__ = ["TASK", "FewshotSettings"]
+    from evenhand.fewshot.tables import Row
+    from evenhand.grid.spec import Cell
+    from evenhand.grid.task import Progress, Workspace
+    from evenhand.models.writing import Writer
 
 EARLIER = {"mitigate": "all", "neutral": False}
 """What runs of version 0.1 did, by setting: not part of the identity, so that their results stay
@@ -65,8 +72,11 @@ def _declared() -> dict[str, Any]:
     return option_fields([*options_of(DataSettings), *options, *shared, *options_of(Bias)])
 
 
+Declared = TypeVar("Declared", bound=DataSettings | SharedSettings | Bias)
+
+
 class CellSettings(BaseModel):
-    """The settings of a cell: the options of `evenhand fewshot run`, which declares the others."""
+    """The settings of a cell: the options of `lab fewshot run`, which declares the others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -87,48 +97,64 @@ class CellSettings(BaseModel):
     @property
     def run(self) -> RunSettings:
         """The same as a run takes it; names that are unknown are an error."""
-        return run_settings(
-            {**self.model_dump(), "limit": self.max_length, "finetune": not self.frozen}  # type: ignore[attr-defined]
-        )
+        given = self.model_dump()
+        return run_settings({**given, "limit": given["max_length"], "finetune": not self.frozen})
+
+    @property
+    def source(self) -> DataSettings:
+        """The data."""
+        return self._declared_by(DataSettings)
+
+    @property
+    def shared(self) -> SharedSettings:
+        """The encoder and how the classes are divided."""
+        return self._declared_by(SharedSettings)
+
+    @property
+    def bias(self) -> Bias:
+        """The measure of bias."""
+        return self._declared_by(Bias)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The division of the classes, as `runs.run` takes it."""
+        shared = self.shared
+        return {"shares": parse_shares(shared.shares), "both_leanings": not shared.any_leaning}
+
+    def _declared_by(self, cls: type[Declared]) -> Declared:
+        given = self.model_dump()
+        return cls(**{field.name: given[field.name] for field in fields(cls)})
 
 
-FewshotSettings: Any = create_model(
+FewshotSettings = create_model(
     "FewshotSettings", __base__=CellSettings, __module__=__name__, **_declared()
 )
 
 
-class _Fewshot:
+class _Fewshot(Task[CellSettings]):
     name = "fewshot"
-    version = 1
     settings = FewshotSettings
 
-    def check(self, settings: Any) -> None:
+    def check(self, settings: CellSettings) -> None:
         """Names, numbers, and whether the data have texts and classes enough."""
         from evenhand.fewshot.networks import options
 
-        run = settings.run
-        for name in settings.options:
-            if name not in options(settings.network):
-                known = [each for each in options(settings.network) if each != "projection"]
-                raise UnknownNameError(f"option of {settings.network}", name, known)
-        _encoder(settings.encoder)
-        _check_parts(
-            _dataset(settings),
-            run.ways,
-            run.shots,
-            run.queries,
-            run.unlabelled or 0,
-            run.mitigation.calibrate,
-            run.mitigate,
-            run.splits,
-            run.split_seed,
-            settings.shares,
-            not settings.any_leaning,
-        )
+        run, _ = settings.run, settings.bias
+        training = run.training
+        if run.in_context:
+            _check_causal(settings.shared.model)
+            _check_parts(settings)
+            return
+        for name in training.options:
+            if name not in options(training.network):
+                known = [each for each in options(training.network) if each != "projection"]
+                raise UnknownNameError(f"option of {training.network}", name, known)
+        check_model("encoder", settings.shared.encoder)
+        _check_parts(settings)
 
-    def identity(self, settings: Any) -> dict[str, Any]:
+    def identity(self, settings: CellSettings) -> dict[str, Any]:
         """The run, the texts with their classes and genders, and the encoder's files."""
-        run = settings.run.to_dict()
+        run, leaning = settings.run.to_dict(), settings.source.leaning
         for name, value in EARLIER.items():
             if run[name] == value or (name == "mitigate" and run["mitigation"] == "none"):
                 del run[name]
@@ -137,23 +163,26 @@ class _Fewshot:
         return {
             "run": run,
             "data": _dataset(settings).digest,
-            "encoder": _encoder(settings.encoder),
-            "shares": parse_shares(settings.shares),
-            "any_leaning": settings.any_leaning,
+            **_model_identity(settings),
+            "shares": settings.parts["shares"],
+            "any_leaning": settings.shared.any_leaning,
             "prob": settings.prob,
-            "margin": settings.margin,
-            "tosses": settings.permutations,
-            **({} if settings.leaning == "share" else {"leaning": settings.leaning}),
+            "margin": settings.bias.margin,
+            "tosses": settings.bias.permutations,
+            **({} if leaning == "share" else {"leaning": leaning}),
         }
 
-    def group(self, settings: Any) -> str:
+    def group(self, settings: CellSettings) -> str:
         """The data, the encoder and the versions of the texts."""
-        words = [word for word in ("augment", "neutralize") if word in settings.mitigation]
-        task = f"{settings.ways:03} {settings.shots:03} {settings.seed:010}"
-        names = (settings.data, settings.encoder, settings.pooling, str(settings.max_length))
-        return " ".join([*names, "+".join(words), settings.mitigate if words else "", task])
+        run = settings.run
+        words = [word for word in ("augment", "neutralize") if getattr(run.mitigation, word)]
+        task = f"{run.ways:03} {run.shots:03} {run.training.seed:010}"
+        shared = settings.shared
+        model = shared.model if run.in_context else shared.encoder
+        names = (settings.source.data, str(model), run.pooling, str(run.limit))
+        return " ".join([*names, "+".join(words), run.mitigate if words else "", task])
 
-    def compute(self, settings: Any, workspace: Workspace) -> dict[str, Any]:
+    def compute(self, settings: CellSettings, workspace: Workspace) -> dict[str, Any]:
         """Train, test and measure."""
         from evenhand.fewshot.training import thread_count
 
@@ -180,13 +209,31 @@ class _Fewshot:
             kinds = ("measure", "original", "version")
             parts = [part for kind in kinds for part in bias.select(kind)]
             figures |= {part.query: part.estimate for part in parts}
+        figures |= {part.metric: part.estimate for part in accuracy.select("outcome")}
         return {
             name: {"value": figure.value, "low": figure.low, "high": figure.high}
             for name, figure in figures.items()
         }
 
+    def summarize(
+        self,
+        results: Sequence[tuple[Cell, Mapping[str, Any]]],
+        missing: Sequence[tuple[Cell, str]],
+        prob: float,
+        progress: Progress | None,
+    ) -> tuple[dict[str, list[Row]], dict[str, Any], tuple[str, ...]]:
+        """Compare networks, tasks and mitigations, with cells that differ in their seed as one."""
+        from evenhand.fewshot.groups import group_cells
+        from evenhand.fewshot.tables import flatten, make_tables
 
-def _run(settings: Any, workspace: Workspace) -> FewShotRun:
+        notes: list[str] = []
+        groups = group_cells(results, missing, notes)
+        made = make_tables(groups, notes, prob=prob, progress=progress)
+        columns = {name: [flatten(row) for row in rows] for name, rows in made.items() if rows}
+        return columns, {"prob": prob, **made}, tuple(dict.fromkeys(notes))
+
+
+def _run(settings: CellSettings, workspace: Workspace) -> FewShotRun:
     from evenhand.fewshot.runs import run
 
     dataset = _dataset(settings)
@@ -194,11 +241,10 @@ def _run(settings: Any, workspace: Workspace) -> FewShotRun:
         dataset,
         settings.run,
         workspace.work / "run",
-        shares=parse_shares(settings.shares),
-        both_leanings=not settings.any_leaning,
+        model=_open_model(settings, workspace) if settings.run.in_context else None,
+        **settings.parts,
         prob=settings.prob,
-        margin=settings.margin,
-        permutations=settings.permutations,
+        bias=settings.bias,
         store=_store(settings, dataset, workspace),
         progress=workspace.progress,
     )
@@ -242,93 +288,108 @@ def _without_classes(measured: Measurement) -> Measurement:
     return replace(measured, parts=tuple(parts), details=details)
 
 
-_stores: OrderedDict[tuple[Any, ...], FeatureStore] = OrderedDict()
-
-
-def _store(settings: Any, dataset: Dataset, workspace: Workspace) -> FeatureStore:
-    """The store of the cell's data and encoder; a process holds the last ones."""
+@lru_cache(maxsize=HELD)
+def _open_store(
+    dataset: Dataset,
+    encoder: str,
+    content: str,  # noqa: ARG001
+    pooling: str,
+    limit: int | None,
+    folder: Path,
+    device: str,
+) -> FeatureStore:
+    """The store of data and an encoder; a process holds the last ones."""
     from evenhand.fewshot.features import FeatureStore
 
-    key = (
-        dataset.digest,
-        settings.encoder,
-        _encoder(settings.encoder),
-        settings.pooling,
-        settings.max_length,
-        workspace.cache,
+    return FeatureStore(dataset, encoder, folder, pooling=pooling, limit=limit, device=device)
+
+
+def _check_causal(source: str | None) -> None:
+    from evenhand.models.endpoint import is_address
+    from evenhand.models.sources import locate
+
+    if is_address(source):
+        raise InputError("model: expected a model whose files are here, got the address of one")
+    if source is None:
+        raise InputError("model: expected the causal model of the network in-context, got none")
+    if not source.startswith(HUB):
+        locate(source, "causal")
+
+
+def _model_identity(settings: CellSettings) -> dict[str, str]:
+    """The files of the encoder, or of the causal model that takes its place."""
+    shared = settings.shared
+    if settings.run.in_context:
+        return {"model": causal_digest(str(shared.model))}
+    return {"encoder": model_digest(shared.encoder, head=False)}
+
+
+def _open_model(settings: CellSettings, workspace: Workspace) -> Writer:
+    source = str(settings.shared.model)
+    return _load_writer(source, causal_digest(source), workspace.device)
+
+
+@lru_cache(maxsize=1)
+def _load_writer(source: str, content: str, device: str) -> Writer:  # noqa: ARG001
+    """A causal model; a process holds the last one."""
+    from evenhand.fewshot.runs import open_writer
+
+    return open_writer(source, device)
+
+
+def _store(settings: CellSettings, dataset: Dataset, workspace: Workspace) -> FeatureStore:
+    run, encoder = settings.run, settings.shared.encoder
+    store = _open_store(
+        dataset,
+        encoder,
+        "" if run.in_context else model_digest(encoder, head=False),
+        run.pooling,
+        run.limit,
+        workspace.cache / "fewshot",
         workspace.device,
     )
-    if key not in _stores:
-        while len(_stores) >= HELD:
-            _stores.popitem(last=False)
-        _stores[key] = FeatureStore(
-            dataset,
-            settings.encoder,
-            workspace.cache / "fewshot",
-            pooling=settings.pooling,
-            limit=settings.max_length,
-            device=workspace.device,
-        )
-    _stores.move_to_end(key)
-    _stores[key].lock = workspace.lock
-    return _stores[key]
+    store.lock = workspace.lock
+    return store
 
 
-def _dataset(settings: Any) -> Dataset:
+def _dataset(settings: CellSettings) -> Dataset:
     """The data of a cell; read once by a process, unless the file changes."""
-    local = Path(settings.data)
-    content = file_digest(local) if local.is_file() else ""
-    names = [option.name for option in options_of(DataSettings)]
-    return _read(DataSettings(**{name: getattr(settings, name) for name in names}), content)
+    source = settings.source
+    content = file_digest(source.data) if Path(source.data).is_file() else ""
+    return _read(source, content)
 
 
 @lru_cache(maxsize=4)
 def _read(source: DataSettings, content: str) -> Dataset:  # noqa: ARG001
-    return source.read()
+    from evenhand.fewshot.data import read_dataset
+
+    return read_dataset(source)
 
 
-@lru_cache(maxsize=1024)
-def _check_parts(
-    dataset: Dataset,
-    ways: int,
-    shots: int,
-    queries: int,
-    unlabelled: int,
-    calibrate: bool,
-    mitigate: Scope,
-    splits: int,
-    split_seed: int,
-    shares: str,
-    both_leanings: bool,
-) -> None:
-    """Draw one episode of each part: whether there are enough texts is known then."""
+_checked: set[tuple[str, ...]] = set()
+
+
+def _check_parts(settings: CellSettings) -> None:
+    """Draw one episode of each part, once: whether there are enough texts is known then."""
     from evenhand.fewshot.runs import draw_parts
 
+    dataset, run, parts = _dataset(settings), settings.run, settings.parts
     minimal = RunSettings(
-        training=TrainingSettings(network=SOFT) if unlabelled else TrainingSettings(),
-        ways=ways,
-        shots=shots,
-        queries=queries,
-        unlabelled=unlabelled,
+        training=TrainingSettings(network=SOFT) if run.unlabelled else TrainingSettings(),
+        ways=run.ways,
+        shots=run.shots,
+        queries=run.queries,
+        unlabelled=run.unlabelled or 0,
         episodes=EpisodeCounts(1, 1, 1),
-        mitigation="calibrate" if calibrate else "none",  # type: ignore[arg-type]
-        mitigate=mitigate,
-        splits=splits,
-        split_seed=split_seed,
+        mitigation="calibrate" if run.mitigation.calibrate else "none",  # type: ignore[arg-type]
+        mitigate=run.mitigate,
+        splits=run.splits,
+        split_seed=run.split_seed,
     )
-    draw_parts(dataset, minimal, shares=parse_shares(shares), both_leanings=both_leanings)
+    key = (dataset.digest, str(dataset.leaning_by), repr(minimal), repr(parts))
+    if key not in _checked:
+        draw_parts(dataset, minimal, **parts)
+        _checked.add(key)
 
 
-def _encoder(source: str) -> str:
-    """Return the hash of an encoder's files; a missing one is an error that names the setting."""
-    from evenhand.masked.model import EMBEDDED
-
-    if source in EMBEDDED or source.startswith(HUB) or Path(source).is_dir():
-        return model_digest(source, head=False)
-    raise InputError(
-        f"encoder: expected {', '.join(EMBEDDED)}, a folder with a model, or hf:NAME, got "
-        f"'{source}'"
-    )
-
-
-TASK: Task = _Fewshot()
+TASK = _Fewshot()

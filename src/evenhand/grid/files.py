@@ -16,16 +16,17 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import resources
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import FileError, InputError
-from evenhand.files import replace_file, to_json
+from evenhand.files import HUB, replace_file, to_json
 from evenhand.grid.spec import format_value
 
 __all__ = [
     "are_intact",
+    "causal_digest",
+    "check_model",
     "content_digest",
     "expand_shards",
     "file_digest",
@@ -35,11 +36,9 @@ __all__ = [
     "model_digest",
     "plain",
     "publish",
-    "refuse_shared_files",
     "refuse_unused",
 ]
 
-HUB = "hf:"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 MODEL_ENDINGS = (".json", ".txt", ".model", ".safetensors", ".bin")
 """Files of a model's folder that count: configuration, tokenizer, weights."""
@@ -56,9 +55,32 @@ def file_digest(path: str | os.PathLike[str]) -> str:
     return _digest(file.resolve(), stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
+def check_model(key: str, source: str) -> None:
+    """Refuse what is not a model: a name that is built in, a folder with its files, or hf:NAME."""
+    from evenhand.models.sources import MASKED as EMBEDDED
+
+    named = source in EMBEDDED or (source.startswith(HUB) and source != HUB)
+    if not named and not (Path(source) / "config.json").is_file():
+        raise InputError(
+            f"{key}: expected {', '.join(EMBEDDED)}, a folder with config.json or hf:NAME, got "
+            f"'{source}'"
+        )
+
+
+def causal_digest(source: str) -> str:
+    """Return the hash of a causal model's files, by its name, folder or GGUF file."""
+    from evenhand.models.causal import load
+    from evenhand.models.sources import locate
+
+    if source.startswith(HUB):
+        return load(source, device="cpu").fingerprint
+    path = locate(source, "causal").path
+    return file_digest(path) if path.is_file() else folder_digest(path)
+
+
 def model_digest(source: str, *, head: bool = True) -> str:
     """Return the hash of a model's files, by its name or folder; `head` as in `load`."""
-    from evenhand.masked.model import EMBEDDED
+    from evenhand.models.sources import MASKED as EMBEDDED
 
     if source in EMBEDDED:
         with resources.as_file(resources.files("evenhand.assets") / source) as folder:
@@ -69,7 +91,7 @@ def model_digest(source: str, *, head: bool = True) -> str:
 @lru_cache(maxsize=64)
 def _hub_digest(source: str, head: bool) -> str:
     """Return the fingerprint of a model of the hub, which is downloaded."""
-    from evenhand.masked.model import load
+    from evenhand.models.masked import load
 
     return load(source, device="cpu", head=head).fingerprint
 
@@ -86,14 +108,19 @@ def _read_digest(path: Path) -> str:
 
 def folder_digest(path: str | os.PathLike[str]) -> str:
     """Return the hash of a model's folder: the names and the bytes of its files."""
+    models = (file for file in Path(path).iterdir() if file.suffix in MODEL_ENDINGS)
+    return _names_and_contents(Path(path), models)
+
+
+def _names_and_contents(folder: Path, files: Iterable[Path]) -> str:
+    """Return the hash of the names and the bytes of the files in a folder."""
     digest = _blake2b()
-    for file in sorted(Path(path).iterdir()):
-        if file.suffix in MODEL_ENDINGS and file.is_file():
-            digest.update(f"{file.name} {file_digest(file)}\n".encode())
+    for file in sorted(path for path in files if path.is_file()):
+        digest.update(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
     return digest.hexdigest()
 
 
-def content_digest(value: Any) -> str:
+def content_digest(value: object) -> str:
     """Return the hash of a value whose `repr` is complete, such as word lists."""
     return _blake2b(repr(value).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -101,11 +128,8 @@ def content_digest(value: Any) -> str:
 @lru_cache(maxsize=1)
 def lexicon_digest() -> str:
     """Return the hash of the built-in word lists and sentences."""
-    digest = _blake2b()
     with resources.as_file(resources.files("evenhand.lexicon") / "data") as folder:
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            digest.update(f"{file.relative_to(folder).as_posix()} {_read_digest(file)}\n".encode())
-    return digest.hexdigest()
+        return _names_and_contents(folder, folder.rglob("*"))
 
 
 def plain(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,30 +214,6 @@ def folder_of(out: str, settings: Mapping[str, Any]) -> Path:
         return re.sub(r"[^\w.+-]+", "-", format_value(settings[match[1]])).strip("-.")
 
     return Path(PLACEHOLDER.sub(fill, out))
-
-
-def refuse_shared_files(
-    fixed: Mapping[str, Any],
-    axes: Mapping[str, Sequence[Any]],
-    defaults: Mapping[str, Any],
-    writes: Callable[[Mapping[str, Any]], bool],
-) -> None:
-    """Refuse axes along which cells would overwrite each other's files."""
-    others = {name: values for name, values in axes.items() if name != "shard"}
-    seen: dict[Path, dict[str, Any]] = {}
-    for values in product(*others.values()):
-        varied = dict(zip(others, values, strict=True))
-        given = {**defaults, **fixed, **varied}
-        if not writes(given):
-            continue
-        first = seen.setdefault(folder_of(str(given["out"]), given), varied)
-        name = next((name for name in varied if first[name] != varied[name]), None)
-        if name is not None:
-            differing = f"{format_value(first[name])}, {format_value(varied[name])}"
-            raise InputError(
-                f"out: cells that differ in {name} ({differing}) "
-                f"would write the same files: put {{{name}}} into it, and have names that differ"
-            )
 
 
 def publish(source: Path, target: Path) -> dict[str, Any]:

@@ -7,20 +7,24 @@ new instrument needs nothing here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib import resources
+from itertools import product
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from evenhand.cache import Cache
 from evenhand.errors import FileError, InputError, UnknownNameError, VocabularyError
+from evenhand.files import HUB
 from evenhand.grid import files
+from evenhand.grid.spec import format_value
 from evenhand.grid.task import Task, Workspace
 from evenhand.instruments import (
+    Instrument,
     Job,
     Option,
     Run,
@@ -32,14 +36,13 @@ from evenhand.instruments import (
     run_jobs,
 )
 from evenhand.results import Measurement
+from evenhand.text.structural import Filter
 from evenhand.vectors.mitigation import METHOD_OPTIONS, DebiasSettings
 
 if TYPE_CHECKING:
-    from evenhand.masked.model import Model
-    from evenhand.vectors.mitigation import Mitigation
+    from evenhand.models.masked import MaskedModel
+    from evenhand.vectors.mitigation import VectorMitigation
     from evenhand.vectors.store import Vectors
-
-__all__ = ["MODELS", "VECTORS", "ModelSettings", "VectorSettings"]
 
 FEW = 20
 """Parts of one kind that a table shows; all of them are in the result."""
@@ -52,6 +55,74 @@ class MeasureSettings(BaseModel):
 
     prob: float = Field(0.95, gt=0, lt=1, description="Probability of the intervals.")
     seed: int = Field(0, ge=0, lt=2**32)
+
+
+class ShardSettings(MeasureSettings):
+    """The settings of cells that read one file of many and may write one."""
+
+    shard: str = Field(
+        "", description="One file; `shards: PATTERN` in fixed makes an axis of all that match."
+    )
+    out: str = Field(
+        "",
+        description="The folder for what is written, one file per shard; {seed} and any other "
+        "setting in braces is filled in.",
+    )
+
+    @property
+    def folder(self) -> Path:
+        return files.folder_of(self.out, self.model_dump())
+
+
+Sharded = TypeVar("Sharded", bound=ShardSettings)
+
+
+class ShardTask(Task[Sharded]):
+    """Cells whose setting `choice` names a measure or an operation, of one file of many."""
+
+    choice = ""
+    default = ""
+
+    def keys(self) -> Mapping[str, Sequence[str]]:
+        """The keys that have an effect, by the value of `choice`."""
+        raise NotImplementedError
+
+    def output_name(self, shard: str) -> str:
+        """The name of the file that the cell of a shard writes."""
+        return PurePath(shard).name
+
+    def expand(
+        self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
+    ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        """Write `shards: PATTERN` out as an axis.
+
+        Options and axes without an effect are refused, and axes along which cells would overwrite
+        each other's files.
+        """
+        keys = self.keys()
+        files.refuse_unused(fixed, axes, self.choice, keys, self.default)
+        rest, varied = files.expand_shards(fixed, axes, self.output_name)
+        others = {name: values for name, values in varied.items() if name != "shard"}
+        defaults = {name: field.default for name, field in self.settings.model_fields.items()}
+        seen: dict[Path, dict[str, Any]] = {}
+        for values in product(*others.values()):
+            cell = dict(zip(others, values, strict=True))
+            given = {**defaults, **rest, **cell}
+            if not given["out"] or "out" not in keys.get(given[self.choice], ()):
+                continue
+            first = seen.setdefault(files.folder_of(str(given["out"]), given), cell)
+            name = next((name for name in cell if first[name] != cell[name]), None)
+            if name is not None:
+                differing = f"{format_value(first[name])}, {format_value(cell[name])}"
+                raise InputError(
+                    f"out: cells that differ in {name} ({differing}) would write the same files: "
+                    f"put {{{name}}} into it, and have names that differ"
+                )
+        return rest, varied
+
+    def intact(self, settings: Sharded, result: Mapping[str, Any]) -> bool:
+        """Whether the files that the cell wrote are still there and the same."""
+        return files.are_intact(settings.folder, result.get("outputs", ()))
 
 
 def option_keys(option: Option) -> tuple[str, ...]:
@@ -85,29 +156,35 @@ def option_fields(options: Iterable[Option]) -> dict[str, Any]:
     return fields
 
 
-def add_options(base: type[BaseModel], kind: str) -> type[BaseModel]:
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def add_options(base: type[Model], kind: str) -> type[Model]:
     """Return the settings with the options of all instruments of a subject.
 
     A value that is not given is None; the instrument has its default and checks the others.
     """
-    fields: dict[str, Any] = {}
-    for cls in instruments(kind).values():
-        for option in cls.declaration.options:
-            for key in option_keys(option):
-                if key not in base.model_fields:
-                    fields[key] = (Any, Field(None, description=option.help))
+    fields: dict[str, Any] = {
+        key: (Any, Field(None, description=option.help))
+        for cls in instruments(kind).values()
+        for option in cls.declaration.options
+        for key in option_keys(option)
+        if key not in base.model_fields
+    }
     return create_model(base.__name__, __base__=base, __module__=__name__, **fields)
 
 
-def given_options(kind: str, settings: BaseModel) -> dict[str, Any]:
-    """Return the options of instruments that a cell sets, by their names."""
+def instrument_keys(cls: type[Instrument]) -> tuple[str, ...]:
+    """Return the keys of the options of an instrument."""
+    return tuple(key for option in cls.declaration.options for key in option_keys(option))
+
+
+def given_options(classes: Iterable[type[Instrument]], settings: BaseModel) -> dict[str, Any]:
+    """Return the options of these instruments that a cell sets, by their names."""
     given: dict[str, Any] = {}
-    for cls in instruments(kind).values():
-        for option in cls.declaration.options:
-            for key in option_keys(option):
-                value = getattr(settings, key)
-                if value is None:
-                    continue
+    for option in (option for cls in classes for option in cls.declaration.options):
+        for key in option_keys(option):
+            if (value := getattr(settings, key)) is not None:
                 if option.multiple:
                     value = tuple(value) if isinstance(value, list | tuple) else (value,)
                 given[option.name] = value
@@ -124,7 +201,7 @@ def instrument_identities(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     return identities
 
 
-def _by_content(value: Any) -> Any:
+def _by_content(value: object) -> object:
     if isinstance(value, tuple):
         return [_by_content(part) for part in value]
     if isinstance(value, str) and value and Path(value).is_file():
@@ -161,14 +238,6 @@ def _figure(measurement: Mapping[str, Any]) -> dict[str, Any]:
     return figure if p is None else {**figure, "p_value": p}
 
 
-def report_jobs(jobs: Sequence[Job], workspace: Workspace) -> Iterator[Job]:
-    """Yield the jobs and report the progress before each."""
-    for number, job in enumerate(jobs):
-        if workspace.progress is not None:
-            workspace.progress("measures", number, len(jobs), f"{job.metric} {job.query}")
-        yield job
-
-
 # ---- word vectors
 
 DEBIAS_KEYS = {option.name: option_keys(option)[-1] for option in options_of(DebiasSettings)}
@@ -180,7 +249,7 @@ DEBIAS_OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 class VectorSettings(MeasureSettings):
-    """What one cell measures in one file of vectors; the options of the metrics come along."""
+    """Settings of a cell that measures word vectors; the options of the metrics are added."""
 
     vectors: str = Field("glove", description="glove, or the path of a file.")
     topic: str | tuple[str, ...] = Field(
@@ -200,7 +269,7 @@ class VectorSettings(MeasureSettings):
         "and after, the tests of where bias hides and what usefulness was lost.",
     )
     case: Literal["fallback", "exact"] = "fallback"
-    limit: int | None = Field(None, ge=1, description="Only the first so many words.")
+    limit: int | None = Field(None, ge=1, description="Only this many of the first words.")
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -217,12 +286,12 @@ class VectorSettings(MeasureSettings):
         }
 
 
-class _Vectors:
+class _Vectors(Task[VectorSettings]):
     name = "vectors"
     version = 2
 
     @cached_property
-    def settings(self) -> type[BaseModel]:
+    def settings(self) -> type[VectorSettings]:
         declared = [option for option in options_of(DebiasSettings) if option.name != "method"]
         base = create_model(
             "VectorSettings",
@@ -237,7 +306,7 @@ class _Vectors:
     ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """Refuse options that no chosen debiasing method has."""
         files.refuse_unused(fixed, axes, "debias", DEBIAS_OPTIONS, "none")
-        return dict(fixed), {name: list(values) for name, values in axes.items()}
+        return super().expand(fixed, axes)
 
     def check(self, settings: VectorSettings) -> None:
         from evenhand.vectors.store import EMBEDDED
@@ -273,11 +342,10 @@ class _Vectors:
         return f"{settings.vectors} {settings.case} {settings.limit}"
 
     def compute(self, settings: VectorSettings, workspace: Workspace) -> dict[str, Any]:
-        digest = _vectors_digest(settings.vectors)
-        v = _load_vectors(settings.vectors, digest, settings.case, settings.limit)
+        v = _load_vectors(settings.vectors, settings.case, settings.limit)
         subject = {"name": v.name, "words": len(v), "dim": v.dim}
         run = Run(seed=settings.seed, prob=settings.prob)
-        mitigation: Mitigation | None = None
+        mitigation: VectorMitigation | None = None
         if settings.debias != "none":
             from evenhand.vectors.mitigation import mitigate
 
@@ -286,8 +354,7 @@ class _Vectors:
                 v, topic, settings.debias, **settings.debias_options, prob=run.prob, seed=run.seed
             )
             v = mitigation.debiased.vectors
-        jobs = report_jobs(_vector_jobs(settings), workspace)
-        measurements = run_jobs(v, jobs, run, strict=settings.metrics is not None)
+        measurements = run_jobs(v, _vector_jobs(settings), run, strict=settings.metrics is not None)
         if not measurements:
             reason = measurements.skipped[0]["reason"]
             raise VocabularyError(f"nothing could be measured: {reason}")
@@ -308,7 +375,7 @@ class _Vectors:
         return figures(measurements)
 
 
-VECTORS: Task = _Vectors()
+VECTORS = _Vectors()
 
 
 def _vector_material(settings: VectorSettings) -> tuple[Any, Any, Any]:
@@ -324,7 +391,7 @@ def _vector_jobs(settings: VectorSettings) -> list[Job]:
     """Return what is measured; a named metric that does not fit is an error."""
     topics, queries, facts = _vector_material(settings)
     names = None if settings.metrics is None else list(settings.metrics)
-    options = given_options("vectors", settings)
+    options = given_options(instruments("vectors").values(), settings)
     jobs = [
         job for material in (*topics, *queries) for job in plan("vectors", material, names, options)
     ]
@@ -341,9 +408,17 @@ def _vectors_digest(source: str) -> str:
         return files.file_digest(path)
 
 
-@lru_cache(maxsize=2)
-def _load_vectors(source: str, digest: str, case: Any, limit: int | None) -> Vectors:  # noqa: ARG001
+def _load_vectors(
+    source: str, case: Literal["fallback", "exact"] = "fallback", limit: int | None = None
+) -> Vectors:
     """Load vectors; those of the last cells are still there."""
+    return _loaded_vectors(source, _vectors_digest(source), case, limit)
+
+
+@lru_cache(maxsize=2)
+def _loaded_vectors(
+    source: str, _digest: str, case: Literal["fallback", "exact"], limit: int | None
+) -> Vectors:
     from evenhand.vectors.store import load
 
     return load(source, case=case, limit=limit)
@@ -354,22 +429,12 @@ def _load_vectors(source: str, digest: str, case: Any, limit: int | None) -> Vec
 ROWS_ENDINGS = (".gz", ".bz2", ".zst", ".jsonl", ".ndjson", ".json", ".txt")
 
 
-class ModelSettings(MeasureSettings):
-    """What one cell measures in one model; the options of the measures come along."""
+class ModelSettings(ShardSettings):
+    """Settings of a cell that measures a language model; the options of the measures are added."""
 
     model: str = Field("mini", description="mini, the path of a folder, or hf:NAME.")
     measure: str = Field("score", description="An instrument, or its command.")
     data: str = Field("", description="The file of the measure's material.")
-    shard: str = Field(
-        "",
-        description="One file of many, whose measurements are pooled; `shards: PATTERN` in fixed "
-        "makes an axis of all that match.",
-    )
-    out: str = Field(
-        "",
-        description="The folder for the score of every sentence, one file per shard; {model} and "
-        "any other setting in braces is filled in.",
-    )
     rows: Literal["jsonl", "csv", "parquet"] = Field("jsonl", description="The format of out.")
     filter: bool = Field(False, description="The file is plain text: filter and mask it.")
     keep_someone: bool = Field(False, description='With filter: keep "someone" too.')
@@ -384,44 +449,32 @@ class ModelSettings(MeasureSettings):
         """The file of the material; empty for the built-in material."""
         return self.shard or self.data
 
-    @property
-    def folder(self) -> Path:
-        return files.folder_of(self.out, self.model_dump())
 
-
-class _Models:
+class _Models(ShardTask[ModelSettings]):
     name = "masked"
     version = 2
+    choice = "measure"
+    default = "score"
 
     @cached_property
-    def settings(self) -> type[BaseModel]:
-        base = add_options(ModelSettings, "model")
+    def settings(self) -> type[ModelSettings]:
+        base = add_options(ModelSettings, "masked")
         choices: dict[str, Any] = {
             key: (Any, Field(None, description=f"{name}: material of your own."))
-            for name, cls in instruments("model").items()
+            for name, cls in instruments("masked").items()
             for key in _choice_keys(cls)
             if key not in base.model_fields
         }
         return create_model(base.__name__, __base__=base, __module__=__name__, **choices)
 
-    def expand(
-        self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
-    ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-        """Write `shards: PATTERN` out as an axis; refuse options and axes without an effect."""
-        keys = {name: _keys_of(cls) for name, cls in _measures().items()}
-        files.refuse_unused(fixed, axes, "measure", keys, "score")
-        rest, varied = files.expand_shards(fixed, axes, lambda shard: rows_name(shard, ""))
-        defaults = {name: field.default for name, field in self.settings.model_fields.items()}
-        files.refuse_shared_files(
-            rest,
-            varied,
-            defaults,
-            lambda given: bool(given["out"]) and "out" in keys.get(given["measure"], ()),
-        )
-        return rest, varied
+    def keys(self) -> Mapping[str, Sequence[str]]:
+        return {name: _keys_of(cls) for name, cls in _measures().items()}
+
+    def output_name(self, shard: str) -> str:
+        return rows_name(shard, "")
 
     def check(self, settings: ModelSettings) -> None:
-        _check_model(settings.model)
+        files.check_model("model", settings.model)
         instrument = _instrument(settings)
         if settings.data and settings.shard:
             raise InputError("shard: expected either data or shard, got both of them")
@@ -429,7 +482,7 @@ class _Models:
         for name, path in (("data", settings.data), ("shard", settings.shard)):
             if path and not Path(path).is_file():
                 raise InputError(f"{name}: expected a file, got '{path}'")
-        if not settings.source and getattr(instrument, "requires_material", False):
+        if not settings.source and instrument.requires_material:
             material = instrument.declaration.material
             raise InputError(f"data: expected a file of {material}, got none")
         if settings.source and choices:
@@ -480,63 +533,50 @@ class _Models:
         return f"{settings.model} {settings.dtype} {settings.int8}"
 
     def compute(self, settings: ModelSettings, workspace: Workspace) -> dict[str, Any]:
-        named = _model_identity(settings.model)
         model = _load_model(
             settings.model,
-            named["name"],
-            named["content"],
-            workspace.device,
-            settings.dtype,
-            settings.int8,
+            **_model_identity(settings.model),
+            device=workspace.device,
+            dtype=settings.dtype,
+            int8=settings.int8,
         )
         instrument = _instrument(settings)
         if settings.vectors:
-            instrument = instrument.with_vectors(
-                {
-                    PurePath(path).name: _load_vectors(
-                        path, _vectors_digest(path), "fallback", None
-                    )
-                    for path in settings.vectors
-                }
-            )
+            loaded = {PurePath(path).name: _load_vectors(path) for path in settings.vectors}
+            instrument = instrument.with_vectors(loaded)
         run = Run(
             seed=settings.seed,
             prob=settings.prob,
             # of this cell only: the last bits of an answer depend on the batch
             cache=Cache(workspace.work / "answers"),
-            progress=_item_progress(workspace),
+            progress=workspace.step("items"),
         )
         result: dict[str, Any] = {"measure": settings.measure}
         if settings.shard:
             result["shard"] = PurePath(settings.shard).name
-        if settings.source and hasattr(instrument, "measure_file"):
+        if settings.source and type(instrument).measure_file is not Instrument.measure_file:
             rows = workspace.work / rows_name(settings.source, settings.rows)
-            measured = instrument.measure_file(
+            scored = instrument.measure_file(
                 model,
                 settings.source,
                 run,
                 output=rows if settings.out else None,
-                keep=_make_filter(settings),
+                keep=Filter(someone=settings.keep_someone) if settings.filter else None,
             )
-            if not settings.shard and not len(measured.items):  # a shard may have none
-                reasons = [row["reason"] for row in measured.details.get("left_out") or ()]
+            if not settings.shard and not len(scored.items):  # a shard may have none
+                reasons = [row["reason"] for row in scored.details.get("left_out") or ()]
                 why = reasons[0] if reasons else "there are none"
                 raise FileError(settings.source, f"expected sentences to score: {why}")
             if settings.out:
                 result["outputs"] = [files.publish(rows, settings.folder / rows.name)]
+            measurements = [scored]
         else:
             measured = instrument.measure(model, _read_material(instrument, settings), run)
-        measurements = [measured] if isinstance(measured, Measurement) else list(measured)
-        if hasattr(instrument, "compact"):
-            measurements = [instrument.compact(measurement) for measurement in measurements]
+            measurements = [measured] if isinstance(measured, Measurement) else measured
+        measurements = [instrument.compact(measurement) for measurement in measurements]
         pooled = bool(settings.shard)
         documents = [measurement.to_dict(items=pooled) for measurement in measurements]
         return files.plain({**result, "measurements": documents})
-
-    def intact(self, settings: ModelSettings, result: Mapping[str, Any]) -> bool:
-        """Whether the rows that the cell wrote are still there and the same."""
-        outputs = result.get("outputs", [])
-        return not outputs or files.are_intact(settings.folder, outputs)
 
     def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
         return figures(result["measurements"])
@@ -548,7 +588,7 @@ class _Models:
             raise InputError(f"pooled: expected results of one measure, got {sorted(names)}")
         (name,) = names
         cls = _measures()[name]
-        if not hasattr(cls, "pool"):
+        if cls.pool is Instrument.pool:
             raise InputError(f"pooled: {name} cannot be pooled over shards")
         measurements = []
         for result in results:
@@ -564,7 +604,7 @@ class _Models:
         return files.plain({"measure": name, "shards": len(results), "measurements": [pooled]})
 
 
-MODELS: Task = _Models()
+MODELS = _Models()
 
 
 def rows_name(source: str, ending: str) -> str:
@@ -579,38 +619,36 @@ def rows_name(source: str, ending: str) -> str:
     return f"{name}.{ending}"
 
 
-def _measures() -> dict[str, Any]:
+def _measures() -> dict[str, type[Instrument]]:
     """Return the instruments of models by name and by command."""
-    declared = instruments("model")
+    declared = instruments("masked")
     commands = {cls.declaration.command: cls for cls in declared.values()}
     return {**declared, **{name: cls for name, cls in commands.items() if name}}
 
 
-def _instrument(settings: ModelSettings) -> Any:
+def _instrument(settings: ModelSettings) -> Instrument:
     known = _measures()
     if settings.measure not in known:
         raise UnknownNameError("measure", settings.measure, known)
     cls = known[settings.measure]
-    own = {option.name for option in cls.declaration.options}
-    options = given_options("model", settings)
-    return cls(**{name: value for name, value in options.items() if name in own})
+    return cls(**given_options([cls], settings))
 
 
-def _choice_keys(cls: Any) -> tuple[str, ...]:
+def _choice_keys(cls: type[Instrument]) -> tuple[str, ...]:
     """Return the keys of the material that an instrument makes of names and files."""
-    if not hasattr(cls, "choose"):
+    if cls.choose is Instrument.choose:
         return ()
     return tuple(inspect.signature(cls.choose).parameters)
 
 
-def _keys_of(cls: Any) -> tuple[str, ...]:
+def _keys_of(cls: type[Instrument]) -> tuple[str, ...]:
     """Return the keys that have an effect on a measure."""
-    keys = [key for option in cls.declaration.options for key in option_keys(option)]
-    keys += _choice_keys(cls)
-    keys += ["data"] if hasattr(cls, "read") else []
-    keys += ["vectors"] if hasattr(cls, "with_vectors") else []
-    keys += ["shard", "shards"] if hasattr(cls, "pool") else []
-    keys += ["out", "rows", "filter", "keep_someone"] if hasattr(cls, "measure_file") else []
+    keys = [*instrument_keys(cls), *_choice_keys(cls)]
+    keys += ["data"] if cls.read is not Instrument.read else []
+    keys += ["vectors"] if cls.with_vectors is not Instrument.with_vectors else []
+    keys += ["shard", "shards"] if cls.pool is not Instrument.pool else []
+    if cls.measure_file is not Instrument.measure_file:
+        keys += ["out", "rows", "filter", "keep_someone"]
     return tuple(keys)
 
 
@@ -623,42 +661,19 @@ def _choices(settings: ModelSettings) -> dict[str, Any]:
     }
 
 
-def _read_material(instrument: Any, settings: ModelSettings) -> Any:
+def _read_material(instrument: Instrument, settings: ModelSettings) -> object:
     if settings.source:
         return instrument.read(settings.source)
     choices = _choices(settings)
     return instrument.choose(**choices) if choices else None
 
 
-def _make_filter(settings: ModelSettings) -> Any:
-    from evenhand.text.structural import Filter
-
-    return Filter(someone=settings.keep_someone) if settings.filter else None
-
-
-def _item_progress(workspace: Workspace) -> Callable[[int, int], None] | None:
-    if (progress := workspace.progress) is None:
-        return None
-    return lambda done, total: progress("items", done, total, "")
-
-
-def _check_model(model: str) -> None:
-    from evenhand.masked.model import EMBEDDED
-
-    if model in EMBEDDED or (model.startswith(files.HUB) and len(model) > len(files.HUB)):
-        return
-    if not (Path(model) / "config.json").is_file():
-        raise InputError(
-            f"model: expected {', '.join(EMBEDDED)}, a folder with config.json or hf:NAME, got "
-            f"'{model}'"
-        )
-
-
 def _model_identity(source: str) -> dict[str, str]:
     """Return the name of a model, which its results have, and the hash of its files."""
-    from evenhand.masked.model import EMBEDDED, name_of
+    from evenhand.models.sources import MASKED as EMBEDDED
+    from evenhand.models.sources import name_of
 
-    known = source in EMBEDDED or source.startswith(files.HUB)
+    known = source in EMBEDDED or source.startswith(HUB)
     name = source if known else name_of(source)
     return {"name": name, "content": files.model_digest(source)}
 
@@ -669,10 +684,10 @@ def _load_model(
     name: str,
     content: str,  # noqa: ARG001
     device: str,
-    dtype: Any,
+    dtype: Literal["float32", "bfloat16", "float16"],
     int8: bool,
-) -> Model:
+) -> MaskedModel:
     """Load a model under a name; those of the last cells are still there."""
-    from evenhand.masked.model import load
+    from evenhand.models.masked import load
 
     return replace(load(source, device=device, dtype=dtype, int8=int8), name=name)

@@ -16,15 +16,16 @@ from concurrent.futures import Future
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import InputError, MissingExtraError
 from evenhand.grid.run import (
+    CellWorker,
     Engine,
-    Work,
-    Worker,
+    MissingCells,
     compute_cell,
     environment,
     hand_out,
@@ -32,17 +33,15 @@ from evenhand.grid.run import (
 )
 from evenhand.grid.spec import Cell
 
-__all__ = ["ENGINE", "RayOptions"]
-
 OBJECT_STORE_BYTES = 80 * 2**20
-"""The minimum of Ray: nothing goes through its object store."""
+"""Ray's minimum: the object store is not used."""
 CONNECT_SECONDS = 10.0
 MAX_SOCKET_FOLDER = 30
 """Characters of the temporary folder's name; the names of the sockets in it are limited."""
 
 
 class RayOptions(BaseModel):
-    """Which Ray cluster, and what each actor requests from it."""
+    """The Ray cluster, and what each actor requests from it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -53,7 +52,7 @@ class RayOptions(BaseModel):
     gpus_per_worker: float = Field(0, ge=0)
 
 
-def _run_ray(work: Work, options: RayOptions) -> None:
+def _run_ray(work: MissingCells, options: RayOptions) -> None:
     cpus = work.worker.threads if options.cpus_per_worker is None else options.cpus_per_worker
     variables = thread_variables(work.worker.threads)
     if path := os.environ.get("PYTHONPATH"):
@@ -73,15 +72,15 @@ def _run_ray(work: Work, options: RayOptions) -> None:
 class _Actor:
     """A worker in a process of Ray; it computes many cells and can hold a model for them."""
 
-    def compute(self, worker: Worker, cell: Cell) -> str:
+    def compute(self, worker: CellWorker, cell: Cell) -> str:
         return compute_cell(worker, cell)
 
 
 @dataclass
 class _ActorSlot:
-    ray: Any
+    ray: ModuleType
     actor_class: Any
-    worker: Worker
+    worker: CellWorker
     actor: Any = field(default=None, init=False)
 
     def submit(self, cell: Cell) -> Future[str]:
@@ -89,9 +88,6 @@ class _ActorSlot:
             self.actor = self.actor_class.remote()
         future: Future[str] = self.actor.compute.remote(self.worker, cell).future()
         return future
-
-    def restart(self) -> None:
-        self.abort()
 
     def last_words(self, error: BaseException) -> str:
         lines = str(error).strip().splitlines()
@@ -136,7 +132,7 @@ def _quiet_ray() -> Iterator[None]:
 
 
 @contextmanager
-def _join_ray(ray: Any, options: RayOptions) -> Iterator[None]:
+def _join_ray(ray: ModuleType, options: RayOptions) -> Iterator[None]:
     _check_reachable(str(options.address))
     try:
         ray.init(
@@ -154,7 +150,7 @@ def _join_ray(ray: Any, options: RayOptions) -> Iterator[None]:
 
 
 def _check_reachable(address: str) -> None:
-    """Fail early where nobody answers: Ray itself would try for minutes."""
+    """Fail early if the address does not answer; Ray itself would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal():  # auto, or another form that Ray knows
         return
@@ -167,7 +163,7 @@ def _check_reachable(address: str) -> None:
 
 
 @contextmanager
-def _own_ray(ray: Any, options: RayOptions, cpus: float) -> Iterator[None]:
+def _own_ray(ray: ModuleType, options: RayOptions, cpus: float) -> Iterator[None]:
     base = tempfile.gettempdir()
     short = base if len(base) <= MAX_SOCKET_FOLDER else "/tmp"  # noqa: S108
     folder = tempfile.mkdtemp(prefix="ray-", dir=short)

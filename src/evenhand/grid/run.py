@@ -23,38 +23,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from evenhand.errors import (
-    EvenhandError,
-    FileError,
-    InputError,
-    PartialFailure,
-    UnknownNameError,
-)
+from evenhand.errors import EvenhandError, FileError, InputError, PartialFailure, UnknownNameError
 from evenhand.files import DISK_FULL, real_path
 from evenhand.grid.spec import Cell, Grid, cell_key
 from evenhand.grid.store import DamagedError, Store
 from evenhand.grid.task import Workspace, load_task
 from evenhand.registry import Registry
-
-__all__ = ["Launch", "run"]
+from evenhand.text.corpus.pool import end_with_parent
 
 ATTEMPTS = 3
 """Workers that may die while computing a cell before the cell counts as failed."""
 EARLY_DEATHS = 3
-"""Deaths per worker in succession before a cell is begun, after which the launch ends."""
+"""Consecutive deaths per worker before its first cell after which the launch ends."""
 SHOWN_REASONS = 5
 RESUME = "finished cells are saved, and the same command resumes"
 
 
 class Engine(NamedTuple):
-    """What computes the cells: a function, and the options it has."""
+    """The function that computes the cells, and the model of its options."""
 
-    start: Callable[[Work, Any], None]
+    start: Callable[[MissingCells, Any], None]
     options: type[BaseModel]
 
 
@@ -148,13 +140,13 @@ def run(
             found = _inspect(store, grid, notify)
             store.clear_failures([cell.key for cell in grid.cells])
             missing = [cell for cell in grid.cells if not store.has(cell.key)]
-            work = Work(
+            work = MissingCells(
                 store=store,
                 cells=sorted(missing, key=lambda cell: cell.group),
                 total=len(grid.cells),
                 workers=min(count, len(missing)),
                 devices=tuple(devices),
-                worker=Worker(
+                worker=CellWorker(
                     folder=str(store.path),
                     source=str(Path.cwd()),
                     task=grid.task_name,
@@ -179,13 +171,12 @@ def run(
 def _inspect(store: Store, grid: Grid, notify: Callable[[str], None] | None) -> Launch:
     """Count the results; remove those that are damaged or whose files are no longer intact."""
     present, damaged = 0, []
-    is_intact = getattr(grid.task, "intact", None)
     for cell, settings in zip(grid.cells, grid.settings, strict=True):
         try:
             result = store.result(cell.key)
             if result is None:
                 continue
-            if is_intact is None or is_intact(settings, result):
+            if grid.task.intact(settings, result):
                 present += 1
                 continue
             problem = f"{cell.name}: the files it had written are missing or changed"
@@ -246,8 +237,8 @@ def check_options(model: type[Options], engine: str, given: Mapping[str, Any]) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worker:
-    """What a worker needs to know, as plain values that every engine can send."""
+class CellWorker:
+    """Settings of a worker, as plain values that every engine can send."""
 
     folder: str
     source: str
@@ -257,7 +248,7 @@ class Worker:
     threads: int = 1
 
 
-def compute_cell(worker: Worker, cell: Cell) -> str:
+def compute_cell(worker: CellWorker, cell: Cell) -> str:
     """Compute a cell and save its result, or why it has none.
 
     Returns the reason for which the launch has to end, the full disk; an empty text otherwise.
@@ -274,7 +265,7 @@ def compute_cell(worker: Worker, cell: Cell) -> str:
     return ""
 
 
-def _compute(worker: Worker, store: Store, cell: Cell) -> None:
+def _compute(worker: CellWorker, store: Store, cell: Cell) -> None:
     began = time.monotonic()
     store.mark_begun(cell.key)
     try:
@@ -303,7 +294,7 @@ def _compute(worker: Worker, store: Store, cell: Cell) -> None:
         store.unmark_begun(cell.key)
 
 
-def _prepare_process(worker: Worker) -> None:
+def _prepare_process(worker: CellWorker) -> None:
     """Set the folder that file names are relative to, and the number of threads."""
     try:
         os.chdir(worker.source)
@@ -350,19 +341,11 @@ def environment(changes: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-class Stopped(BaseException):
-    """The worker has to stop: the cell is neither computed nor failed."""
-
-    def __init__(self, signum: int) -> None:
-        self.signum = signum
-        super().__init__(signum)
-
-
 # ---- handing out cells to workers that the launcher holds
 
 
 @dataclass(kw_only=True)
-class Work:
+class MissingCells:
     """The missing cells of a launch, in the order in which they are handed out."""
 
     store: Store
@@ -370,11 +353,11 @@ class Work:
     total: int
     workers: int
     devices: tuple[str, ...]
-    worker: Worker
+    worker: CellWorker
     progress: Callable[[int, int, str], None] | None
     deaths: Counter[str] = field(default_factory=Counter)
 
-    def worker_of(self, number: int) -> Worker:
+    def worker_of(self, number: int) -> CellWorker:
         return replace(self.worker, device=self.devices[number % len(self.devices)])
 
     def show(self, settled: int) -> None:
@@ -383,7 +366,7 @@ class Work:
             self.progress(self.total - len(self.cells) + settled, self.total, "")
 
     def blame(self, cell: Cell) -> bool:
-        """Count the death of a worker against the cell it had begun; says whether it had one."""
+        """Count the death of a worker as a failure of its cell; returns whether it had one."""
         if not self.store.unmark_begun(cell.key):
             return False
         self.deaths[cell.key] += 1
@@ -392,25 +375,24 @@ class Work:
         return True
 
 
-class Slot(Protocol):
+class WorkerSlot(Protocol):
     """One worker, which computes one cell at a time and can be replaced."""
 
     def submit(self, cell: Cell) -> Future[str]: ...
-    def restart(self) -> None: ...
     def last_words(self, error: BaseException) -> str:
         """Return what is known of the worker's end."""
 
     def abort(self) -> None:
-        """End the worker now."""
+        """End the worker now; another cell starts a new one."""
 
     def close(self) -> None:
         """End the worker once it is idle."""
 
 
-def hand_out(work: Work, slots: Sequence[Slot]) -> None:
+def hand_out(work: MissingCells, slots: Sequence[WorkerSlot]) -> None:
     """Compute all cells; a worker that dies is replaced and its cell tried again."""
     waiting, idle = deque(work.cells), deque(slots)
-    running: dict[Future[str], tuple[Slot, Cell]] = {}
+    running: dict[Future[str], tuple[WorkerSlot, Cell]] = {}
     settled = early_deaths = 0
     try:
         while waiting or running:
@@ -430,7 +412,8 @@ def hand_out(work: Work, slots: Sequence[Slot]) -> None:
                         raise PartialFailure(
                             f"workers die before they begin a cell: {slot.last_words(error)}"
                         )
-                    slot.restart()
+                    slot.abort()
+                    slot.close()
                     if not work.store.is_settled(cell.key):
                         waiting.appendleft(cell)
                         continue
@@ -447,11 +430,8 @@ def hand_out(work: Work, slots: Sequence[Slot]) -> None:
 
 # ---- local processes
 
-GRACE = 5.0
-"""Seconds that a worker process has to stop by itself."""
 
-
-def _run_local(work: Work, options: BaseModel) -> None:  # noqa: ARG001
+def _run_local(work: MissingCells, options: BaseModel) -> None:  # noqa: ARG001
     work.store.log.mkdir(parents=True, exist_ok=True)
     slots = []
     for number in range(work.workers):
@@ -464,7 +444,7 @@ def _run_local(work: Work, options: BaseModel) -> None:  # noqa: ARG001
 class _Process:
     """A worker process: a pool of one, so that its death is the death of one known cell."""
 
-    worker: Worker
+    worker: CellWorker
     log: Path
     pool: ProcessPoolExecutor | None = field(default=None, init=False)
     lifeline: Connection | None = field(default=None, init=False)
@@ -473,12 +453,8 @@ class _Process:
         try:
             return self._started().submit(compute_cell, self.worker, cell)
         except BrokenProcessPool:  # it was killed while it was idle
-            self.restart()
+            self.close()
             return self._started().submit(compute_cell, self.worker, cell)
-
-    def restart(self) -> None:
-        self.abort()
-        self.close()
 
     def last_words(self, error: BaseException) -> str:
         lines: list[str] = []
@@ -535,31 +511,16 @@ def _spawning(threads: int) -> Iterator[None]:
 def _begin_process(lifeline: Connection, log: str) -> None:
     """Prepare a worker process: its signals, its log, and its end when the launcher ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, which stops us
-    signal.signal(signal.SIGTERM, _raise_stopped)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(handle, stream)
     os.close(handle)
-    threading.Thread(target=_end_with_launcher, args=(lifeline,), daemon=True).start()
-
-
-def _end_with_launcher(lifeline: Connection) -> None:
-    """Wait until the launcher closes the connection or ends, then end this process."""
-    with suppress(EOFError, OSError):
-        lifeline.recv_bytes()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(GRACE)
-    os._exit(1)
-
-
-def _raise_stopped(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    signal.signal(signum, signal.SIG_IGN)
-    raise Stopped(signum)
+    threading.Thread(target=end_with_parent, args=(lifeline,), daemon=True).start()
 
 
 class _NoOptions(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    """Local processes have no options."""
 
 
 LOCAL = Engine(_run_local, _NoOptions)

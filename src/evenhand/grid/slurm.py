@@ -22,18 +22,15 @@ from evenhand.errors import InputError, MissingExtraError, PartialFailure
 from evenhand.grid.run import (
     EARLY_DEATHS,
     RESUME,
+    CellWorker,
     Engine,
-    Stopped,
-    Work,
-    Worker,
+    MissingCells,
     compute_cell,
     environment,
     thread_variables,
 )
 from evenhand.grid.spec import Cell
 from evenhand.grid.store import Store
-
-__all__ = ["ENGINE", "SlurmOptions"]
 
 POLL_FOLDER = 0.5
 """Seconds between looks at the grid's folder."""
@@ -51,7 +48,7 @@ WARNING = 90
 
 
 class SlurmOptions(BaseModel):
-    """What each job requests from the cluster."""
+    """Resources that each job requests from the cluster."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
@@ -76,7 +73,7 @@ class SlurmOptions(BaseModel):
         return [self.setup] if isinstance(self.setup, str) else list(self.setup)
 
 
-def _run_slurm(work: Work, options: SlurmOptions) -> None:
+def _run_slurm(work: MissingCells, options: SlurmOptions) -> None:
     """Submit the cells as an array of jobs, and those that are left when a job ends again.
 
     Ctrl-C cancels the jobs. A killed launcher leaves them: they end when their cells are settled,
@@ -95,7 +92,7 @@ def _run_slurm(work: Work, options: SlurmOptions) -> None:
         jobs.cancel()
 
 
-def _watch(work: Work, jobs: _Jobs) -> None:
+def _watch(work: MissingCells, jobs: _Jobs) -> None:
     """Wait until all cells are settled; what a job leaves behind is submitted again."""
     left = list(work.cells)
     early_deaths = 0
@@ -129,7 +126,7 @@ def _watch(work: Work, jobs: _Jobs) -> None:
 class _Jobs:
     """The submitted jobs, each with its share of the cells."""
 
-    work: Work
+    work: MissingCells
     options: SlurmOptions
     executor: Any
     active: list[tuple[Any, Sequence[Cell]]] = field(default_factory=list)
@@ -200,7 +197,7 @@ class _Jobs:
 class _Job:
     """A share of the cells as submitit runs it; `idle_runs` runs before settled none of them."""
 
-    worker: Worker
+    worker: CellWorker
     cells: tuple[Cell, ...]
     options: SlurmOptions
     idle_runs: int = 0
@@ -232,7 +229,7 @@ class _Job:
                 requeue(preempt, None)
         return ""
 
-    def checkpoint(self) -> Any:
+    def checkpoint(self) -> object:
         """Return what the job does when it is requeued: the same again."""
         from submitit.helpers import DelayedSubmission
 
@@ -246,6 +243,14 @@ class _Job:
         return sum(store.is_settled(cell.key) for cell in self.cells)
 
 
+class Stopped(BaseException):
+    """The job has to stop: its cell is neither computed nor failed."""
+
+    def __init__(self, signum: int) -> None:
+        self.signum = signum
+        super().__init__(signum)
+
+
 def _raise_stopped_once(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
     for number in (_preempt_signal(), signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -253,11 +258,11 @@ def _raise_stopped_once(signum: int, frame: FrameType | None) -> None:  # noqa: 
 
 
 def _preempt_signal() -> signal.Signals:
-    """Return the signal by which submitit tells a job that its time is over."""
+    """Return the signal that submitit sends to a job whose time is over."""
     return signal.Signals["SIG" + os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2")]
 
 
-def _slurm_executor(work: Work, options: SlurmOptions) -> Any:
+def _slurm_executor(work: MissingCells, options: SlurmOptions) -> Any:
     try:
         import submitit
     except ImportError:

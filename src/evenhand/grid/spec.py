@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -22,8 +22,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.errors import FileError, InputError, UnknownNameError, parameter
 from evenhand.files import to_json
 from evenhand.grid.task import Task, load_task
-
-__all__ = ["Cell", "Grid", "cell_key", "digest", "format_value", "make_grid", "read_grid"]
 
 Location = tuple[Any, ...]
 """The keys that lead to a value of the file."""
@@ -64,7 +62,7 @@ class Cell:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def format_value(value: Any) -> str:
+def format_value(value: object) -> str:
     """Format a setting: strings as they are, other values as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -74,7 +72,7 @@ def cell_key(task: str, version: int, identity: Mapping[str, Any]) -> str:
     return digest({"task": task, "version": version, "identity": identity})
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """Return the hash of a JSON value; the order of its keys does not matter."""
     plain = json.loads(to_json(value, indent=None))
     text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -84,7 +82,7 @@ def digest(value: Any) -> str:
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Plain values only; 5e-5 is a number, as in YAML 1.2, and `null` as a key is a name."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:null" and key.value:
                 key.tag = "tag:yaml.org,2002:str"
@@ -131,7 +129,7 @@ class Grid:
     """
 
     task_name: str
-    task: Task
+    task: Task[Any]
     source: Mapping[str, Any]
     cells: tuple[Cell, ...] = field(repr=False)
     settings: tuple[BaseModel, ...] = field(repr=False)
@@ -178,9 +176,10 @@ def read_grid(
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        _check_size(path, node)
-        locations = list(_lines(node))  # before merge keys are replaced by what they merge
+        lines = _check_nodes(path, node)  # before merge keys are replaced by what they merge
         content = None if node is None else loader.construct_document(node)
+    except FileError:
+        raise
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         raise FileError(path, f"not valid YAML: {error.problem}", line=line) from None
@@ -190,11 +189,6 @@ def read_grid(
         raise FileError(path, f"expected at most {DEEPEST} levels, got many more") from None
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise FileError(path, f"a value that cannot be read: {error}") from None
-    lines: dict[Location, int] = {}
-    for location, line in locations:
-        if location in lines:
-            raise FileError(path, f"expected '{location[-1]}' once, got it twice", line=line)
-        lines[location] = line
     try:
         return make_grid(content, max_cells=max_cells, progress=progress)
     except _SpecError as error:
@@ -203,13 +197,17 @@ def read_grid(
         raise FileError(path, str(error), line=line) from None
 
 
-def _check_size(path: str | os.PathLike[str], node: Any) -> None:
-    """Refuse values inside themselves, deep nesting, and aliases that multiply."""
+def _check_nodes(path: str | os.PathLike[str], node: yaml.Node | None) -> dict[Location, int]:
+    """Return the line of each key of a YAML file.
+
+    Values inside themselves, deep nesting, aliases that multiply, and repeated keys are refused.
+    """
+    lines: dict[Location, int] = {}
     count = 0
     above: list[Any] = []
-    waiting: list[tuple[Any, int]] = [] if node is None else [(node, 0)]
+    waiting: list[tuple[Any, int, Location]] = [] if node is None else [(node, 0, ())]
     while waiting:
-        current, depth = waiting.pop()
+        current, depth, location = waiting.pop()
         del above[depth:]
         line = current.start_mark.line + 1
         if any(current is other for other in above):
@@ -221,15 +219,23 @@ def _check_size(path: str | os.PathLike[str], node: Any) -> None:
             raise FileError(
                 path, f"expected at most {MOST_VALUES:,} values, aliases written out", line=line
             )
-        if isinstance(current, yaml.MappingNode):
-            inner = [part for pair in current.value for part in pair]
-        else:
-            inner = current.value if isinstance(current, yaml.SequenceNode) else []
         above.append(current)
-        waiting += [(part, depth + 1) for part in inner]
+        if isinstance(current, yaml.MappingNode):
+            for key, value in current.value:
+                inner = (*location, str(key.value))
+                if inner in lines:
+                    problem = f"expected '{key.value}' once, got it twice"
+                    raise FileError(path, problem, line=key.start_mark.line + 1)
+                lines[inner] = key.start_mark.line + 1
+                waiting += [(key, depth + 1, inner), (value, depth + 1, inner)]
+        elif isinstance(current, yaml.SequenceNode):
+            for number, value in enumerate(current.value):
+                lines[*location, number] = value.start_mark.line + 1
+                waiting.append((value, depth + 1, (*location, number)))
+    return lines
 
 
-def _check_values(content: Any, location: Location = ()) -> None:
+def _check_values(content: object, location: Location = ()) -> None:
     """Refuse what is no JSON: sets, bytes, times, numbers that are not finite."""
     if isinstance(content, dict):
         for key, value in content.items():
@@ -248,7 +254,7 @@ def _check_values(content: Any, location: Location = ()) -> None:
 
 
 def make_grid(
-    content: Any,
+    content: object,
     *,
     max_cells: int = MOST_CELLS,
     progress: Callable[[int, int], None] | None = None,
@@ -276,18 +282,28 @@ def make_grid(
         )
     _check_values(content)
     _check_keys((), content, list(_File.model_fields), "key")
-    file = _validate_file(content)
+    try:
+        file = _File(**content)
+    except ValidationError as error:
+        location, problem = _first_problem(error)
+        if location[:1] == ("axes",) and len(location) == 2:
+            problem += " (a single value belongs in fixed)"
+        raise _SpecError(location, problem) from None
     try:
         task = load_task(file.task)
     except InputError as error:
         raise _SpecError(("task",), str(error)) from None
-    fixed, axes = dict(file.fixed), dict(file.axes)
-    if (expand := getattr(task, "expand", None)) is not None:
-        try:
-            fixed, axes = expand(fixed, axes)
-        except InputError as error:
-            raise _SpecError(("fixed",), str(error)) from error
-    _check_product(axes, max_cells)
+    try:
+        fixed, axes = task.expand(file.fixed, file.axes)
+    except InputError as error:
+        raise _SpecError(("fixed",), str(error)) from error
+    sizes = [len(values) for values in axes.values()]
+    if math.prod(sizes) > max_cells:
+        raise _SpecError(
+            ("axes",),
+            f"axes: expected at most {max_cells:,} combinations "
+            f"({parameter('max_cells')} allows more), got {' × '.join(map(str, sizes))[:80]}",
+        )
     _check_settings(task, fixed, axes, file.skip)
     combinations = [
         combination
@@ -296,7 +312,7 @@ def make_grid(
     ]
     if not combinations:
         raise _SpecError(("skip",), "expected some cells to be left, got a skip for each of them")
-    cells: list[Cell] = []
+    cells: dict[str, Cell] = {}
     settings: list[BaseModel] = []
     for varied in combinations:
         validated = _validate_cell(task, fixed, varied)
@@ -305,12 +321,16 @@ def make_grid(
         except InputError as error:
             raise InputError(f"{_prefix(varied)}{error}") from error
         key = cell_key(file.task, task.version, identity)
-        cells.append(Cell(key, validated.model_dump(mode="json"), varied, task.group(validated)))
+        cell = Cell(key, validated.model_dump(mode="json"), varied, task.group(validated))
+        if (other := cells.setdefault(key, cell)) is not cell:
+            raise InputError(  # a report would show them as two results
+                f"axes: expected cells that differ, got the same one as ({other.name}) and "
+                f"({cell.name})"
+            )
         settings.append(validated)
         if progress is not None:
             progress(len(cells), len(combinations))
-    _check_distinct(cells)
-    return Grid(file.task, task, file.model_dump(), tuple(cells), tuple(settings))
+    return Grid(file.task, task, file.model_dump(), tuple(cells.values()), tuple(settings))
 
 
 class _SpecError(InputError):
@@ -321,19 +341,8 @@ class _SpecError(InputError):
         super().__init__(problem)
 
 
-def _check_product(axes: Mapping[str, Sequence[Any]], max_cells: int) -> None:
-    sizes = [len(values) for values in axes.values()]
-    if math.prod(sizes) > max_cells:
-        shown = " × ".join(map(str, sizes))
-        raise _SpecError(
-            ("axes",),
-            f"axes: expected at most {max_cells:,} combinations "
-            f"({parameter('max_cells')} allows more), got {shown[:80]}",
-        )
-
-
 def _check_settings(
-    task: Task,
+    task: Task[Any],
     fixed: Mapping[str, Any],
     axes: Mapping[str, Sequence[Any]],
     skip: Sequence[Mapping[str, Any]],
@@ -361,9 +370,11 @@ def _check_settings(
         _check_keys(("skip", number), entry, known, f"setting of {task.name}")
 
 
-def _validate_cell(task: Task, fixed: Mapping[str, Any], varied: Mapping[str, Any]) -> BaseModel:
+def _validate_cell(
+    task: Task[Any], fixed: Mapping[str, Any], varied: Mapping[str, Any]
+) -> BaseModel:
     try:
-        settings = task.settings(**{**fixed, **varied})
+        settings: BaseModel = task.settings(**{**fixed, **varied})
         task.check(settings)
     except ValidationError as error:
         location, problem = _first_problem(error)
@@ -383,16 +394,6 @@ def _validate_cell(task: Task, fixed: Mapping[str, Any], varied: Mapping[str, An
 
 def _prefix(varied: Mapping[str, Any]) -> str:
     return f"{Cell('', {}, varied).name}: " if varied else ""
-
-
-def _validate_file(content: dict[str, Any]) -> _File:
-    try:
-        return _File(**content)
-    except ValidationError as error:
-        location, problem = _first_problem(error)
-        if location[:1] == ("axes",) and len(location) == 2:
-            problem += " (a single value belongs in fixed)"
-        raise _SpecError(location, problem) from None
 
 
 def _first_problem(error: ValidationError) -> tuple[Location, str]:
@@ -421,32 +422,8 @@ def _check_keys(
             raise _SpecError((*location, name), str(UnknownNameError(kind, str(name), known)))
 
 
-def _check_distinct(cells: Sequence[Cell]) -> None:
-    """Refuse combinations with the same identity: a report would show them as two results."""
-    by_key: dict[str, Cell] = {}
-    for cell in cells:
-        if (other := by_key.setdefault(cell.key, cell)) is not cell:
-            raise InputError(
-                f"axes: expected cells that differ, got the same one as ({other.name}) and "
-                f"({cell.name})"
-            )
-
-
 def _is_skipped(given: Mapping[str, Any], skip: Sequence[Mapping[str, Any]]) -> bool:
     return any(
         entry and all(name in given and given[name] == value for name, value in entry.items())
         for entry in skip
     )
-
-
-def _lines(node: Any, location: Location = ()) -> Iterator[tuple[Location, int]]:
-    """Yield the line of each key of a YAML file."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            inner = (*location, key.value)
-            yield inner, key.start_mark.line + 1
-            yield from _lines(value, inner)
-    elif isinstance(node, yaml.SequenceNode):
-        for number, value in enumerate(node.value):
-            yield (*location, number), value.start_mark.line + 1
-            yield from _lines(value, (*location, number))

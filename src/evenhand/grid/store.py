@@ -2,7 +2,7 @@
 
 - `grid.json`: the grid launched last;
 - `cells/ab/KEY.json`: the results; `failed/KEY.json`: why a cell has none;
-- `launcher.lock`, `launcher.json`: the lock of the folder, and who holds it;
+- `.lock`, `launcher.json`: the lock of the folder, and who holds it;
 - `work/KEY/`: what a cell under way has written, locked by `work/KEY.lock`;
 - `cache/`: what cells share; `log/`: what each worker printed and how long its cells took.
 """
@@ -18,19 +18,25 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from evenhand.errors import FileError
-from evenhand.files import document, replace_file, save_json, to_json
+from evenhand.files import (
+    document,
+    lock_folder,
+    own_entries,
+    parse_json,
+    replace_file,
+    save_json,
+    to_json,
+)
 from evenhand.grid.spec import Cell, cell_key, digest
-
-__all__ = ["DamagedError", "Failed", "Running", "Status", "Store", "status"]
 
 COMMAND = "grid run"
 PARTIAL = (".grid.json.*", ".launcher.json.*", "cells/*/.*", "failed/.*")
@@ -72,7 +78,7 @@ class Store:
         return self.path / "cells" / key[:2] / f"{key}.json"
 
     def has(self, key: str) -> bool:
-        return self.file(key).is_file()
+        return self.file(key).is_file() and not self.file(key).is_symlink()
 
     def is_settled(self, key: str) -> bool:
         """Whether a cell has a result or failed."""
@@ -83,22 +89,20 @@ class Store:
     def save_grid(self, content: Mapping[str, Any]) -> None:
         """Write the grid that is being launched."""
         self.path.mkdir(parents=True, exist_ok=True)
-        save_json(self.path / "grid.json", document(command=COMMAND, **content))
+        save_json(self.path / "grid.json", document(command=COMMAND, **content), entry=True)
 
     def grid(self) -> dict[str, Any]:
         """Return the grid launched last."""
         path = self.path / "grid.json"
         try:
-            content = json.loads(path.read_bytes())
+            content = parse_json(path.read_bytes(), path)
         except FileNotFoundError:
             raise FileError(
                 self.path, f"expected the folder of a grid, it has no {path.name}"
             ) from None
-        except (ValueError, RecursionError) as error:
-            raise FileError(path, f"not valid JSON: {error}; repeat `grid run`") from None
         if not isinstance(content, dict) or content.get("command") != COMMAND:
             raise FileError(path, f"expected the record of '{COMMAND}', got another one")
-        return content
+        return dict(content)
 
     def cells(self) -> tuple[Cell, ...]:
         """Return the cells of the grid launched last."""
@@ -121,7 +125,7 @@ class Store:
         content["digest"] = digest(content)
         target = self.file(key)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with replace_file(target) as file:
+        with replace_file(target, entry=True) as file:
             file.write((to_json(content, indent=1) + "\n").encode())
         self._failure_file(key).unlink(missing_ok=True)
         shutil.rmtree(self.work(key), ignore_errors=True)
@@ -135,6 +139,8 @@ class Store:
             Where the file is not as it was written.
         """
         path = self.file(key)
+        if not own_entries([path]):
+            return None
         try:
             content = json.loads(path.read_bytes())
         except FileNotFoundError:
@@ -161,7 +167,7 @@ class Store:
         self.file(key).unlink(missing_ok=True)
 
     def clear(self, keys: Sequence[str]) -> int:
-        """Remove the results of cells and what was begun of them; how many results there were."""
+        """Remove the results of cells and their unfinished work; returns the number of results."""
         removed = 0
         for key in keys:
             removed += self.has(key)
@@ -176,7 +182,9 @@ class Store:
         """Record why a cell has no result."""
         path = self._failure_file(cell.key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_json(path, document(key=cell.key, axes=cell.axes, reason=reason, trace=trace))
+        save_json(
+            path, document(key=cell.key, axes=cell.axes, reason=reason, trace=trace), entry=True
+        )
         self._cell_lock(cell.key).unlink(missing_ok=True)
 
     def failure(self, key: str) -> str | None:
@@ -209,41 +217,27 @@ class Store:
             Where another launcher holds it: its host, process and start.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / "launcher.lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise FileError(self.path, self._describe_holder()) from None
         record = self.path / "launcher.json"
-        try:
+        with lock_folder(self.path, busy=self._describe_holder()):
             since = datetime.now(UTC).isoformat(timespec="seconds")
-            save_json(record, {"launch": launch, **_this_process(), "since": since})
-            yield
-        finally:
-            record.unlink(missing_ok=True)
-            lock.release()
+            about = document(launch=launch, **_this_process(), since=since)
+            save_json(record, about, entry=True)
+            try:
+                yield
+            finally:
+                record.unlink(missing_ok=True)
 
     def current_launch(self) -> str | None:
         """Return the launch that holds the folder, or held it until it was killed."""
-        launch = self._launcher().get("launch")
+        launch = _read_record(self.path / "launcher.json").get("launch")
         return launch if isinstance(launch, str) else None
-
-    def _launcher(self) -> dict[str, Any]:
-        try:
-            content = json.loads((self.path / "launcher.json").read_bytes())
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return content if isinstance(content, dict) else {}
 
     def _describe_holder(self) -> str:
         problem = "expected a folder without a launcher at work, another one holds it"
-        holder = self._launcher()
-        if not holder:
+        if not (holder := _read_record(self.path / "launcher.json")):
             return problem
-        return (
-            f"{problem}: process {holder.get('pid')} on {holder.get('host')}, since "
-            f"{holder.get('since')}"
-        )
+        process = f"process {holder.get('pid')} on {holder.get('host')}"
+        return f"{problem}: {process}, since {holder.get('since')}"
 
     @contextmanager
     def lock_cell(self, key: str) -> Iterator[None]:
@@ -266,7 +260,8 @@ class Store:
     def mark_begun(self, key: str) -> None:
         """Record which process computes a cell."""
         self.work(key).mkdir(parents=True, exist_ok=True)
-        (self.work(key) / ".worker.json").write_text(json.dumps(_this_process()))
+        with replace_file(self.work(key) / ".worker.json", entry=True) as file:
+            file.write(json.dumps(_this_process()).encode())
 
     def unmark_begun(self, key: str) -> bool:
         """Remove the record of the process that computes a cell; says whether there was one."""
@@ -287,12 +282,11 @@ class Store:
         if handle is not None and _is_free(handle):
             return None
         path = self.work(key) / ".worker.json"
-        try:
-            begun = path.stat().st_mtime
-            process = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError):  # about to begin, or just done
+        if not (process := _read_record(path)):  # about to begin, or just done
             return {}
-        return {**process, "seconds": max(0.0, time.time() - begun)}
+        with suppress(OSError):
+            process["seconds"] = max(0.0, time.time() - path.stat().st_mtime)
+        return process
 
     def lock_cache(self, name: str) -> AbstractContextManager[Any]:
         """Hold a name of the cache, so that only one worker computes it."""
@@ -307,13 +301,14 @@ class Store:
         with suppress(OSError):
             self.log.mkdir(parents=True, exist_ok=True)
             path = self.log / f"{process['host']}-{process['pid']}.jsonl"
-            with path.open("a", encoding="utf-8") as file:
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(json.dumps({"key": key, "seconds": seconds}) + "\n")
 
     def times(self) -> dict[str, float]:
         """Return the seconds that each cell took, from the logs."""
         times: dict[str, float] = {}
-        for path in sorted(self.log.glob("*.jsonl")):
+        for path in own_entries(sorted(self.log.glob("*.jsonl"))):
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 with suppress(ValueError, KeyError, TypeError):
                     entry = json.loads(line)
@@ -341,7 +336,7 @@ class Store:
 
 
 def _is_free(handle: int) -> bool:
-    """Whether nobody holds the lock of an open file, which is closed."""
+    """Whether the lock of an open file is free; closes the file."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -349,6 +344,15 @@ def _is_free(handle: int) -> bool:
     finally:
         os.close(handle)
     return True
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    """The content of a small file about a process, empty where it is gone or half-written."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _this_process() -> dict[str, Any]:
@@ -365,9 +369,6 @@ class Running:
     pid: int | None
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
@@ -382,7 +383,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How far a grid is; each cell is counted once.
+    """The progress of a grid; each cell is counted once.
 
     `work_left` is the time that one worker needs for the rest, by the mean of the cells of each
     group, and `time_left` the time that the `workers` at work need. Both are None where no cell
@@ -400,15 +401,11 @@ class Status:
     time_left: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            **{name: getattr(self, name) for name in self.__slots__},
-            "running": [running.to_dict() for running in self.running],
-            "failed": [failed.to_dict() for failed in self.failed],
-        }
+        return {**asdict(self), "failed": [failed.to_dict() for failed in self.failed]}
 
 
 def status(folder: str | os.PathLike[str]) -> Status:
-    """Return how far the grid is that was launched last in a folder.
+    """Return the progress of the grid that was launched last in a folder.
 
     Only files are looked at and nothing is changed, so it may be called at any time and from any
     machine that sees the folder.
@@ -419,10 +416,10 @@ def status(folder: str | os.PathLike[str]) -> Status:
 
 
 def status_of_cells(store: Store, task: str, cells: Sequence[Cell]) -> Status:
-    """Return how far these cells are."""
+    """Return the progress of these cells."""
     done = 0
     waiting: list[Cell] = []
-    running: list[tuple[Cell, Running]] = []
+    running: dict[str, Running] = {}
     failed: dict[str, list[str]] = defaultdict(list)
     for cell in cells:
         if store.has(cell.key):
@@ -430,32 +427,20 @@ def status_of_cells(store: Store, task: str, cells: Sequence[Cell]) -> Status:
         elif (reason := store.failure(cell.key)) is not None:
             failed[reason].append(cell.name)
         elif (process := store.running(cell.key)) is not None:
-            running.append(
-                (
-                    cell,
-                    Running(
-                        cell=cell.name,
-                        key=cell.key,
-                        host=str(process.get("host", "unknown")),
-                        pid=process.get("pid"),
-                        seconds=process.get("seconds", 0.0),
-                    ),
-                )
-            )
+            about = {"host": "unknown", "pid": None, "seconds": 0.0, **process}
+            running[cell.key] = Running(cell=cell.name, key=cell.key, **about)
         elif store.has(cell.key):  # finished since the first look
             done += 1
         else:
             waiting.append(cell)
     work_left, time_left = _estimate_time(store.times(), cells, waiting, running)
+    reasons = sorted(failed.items(), key=lambda item: -len(item[1]))
     return Status(
         task=task,
         cells=len(cells),
         done=done,
-        running=tuple(entry for _, entry in running),
-        failed=tuple(
-            Failed(reason=reason, cells=tuple(names))
-            for reason, names in sorted(failed.items(), key=lambda item: -len(item[1]))
-        ),
+        running=tuple(running.values()),
+        failed=tuple(Failed(reason=reason, cells=tuple(names)) for reason, names in reasons),
         waiting=len(waiting),
         workers=len(running),
         work_left=work_left,
@@ -467,7 +452,7 @@ def _estimate_time(
     times: Mapping[str, float],
     cells: Sequence[Cell],
     waiting: Sequence[Cell],
-    running: Sequence[tuple[Cell, Running]],
+    running: Mapping[str, Running],
 ) -> tuple[float | None, float | None]:
     """Return the seconds of work that are left, and how long they take the workers."""
     if not waiting and not running:
@@ -480,6 +465,10 @@ def _estimate_time(
         return None, None
     overall = fmean([seconds for group in by_group.values() for seconds in group])
     means = {group: fmean(seconds) for group, seconds in by_group.items()}
-    begun = [max(0.0, means.get(cell.group, overall) - entry.seconds) for cell, entry in running]
+    begun = [
+        max(0.0, means.get(cell.group, overall) - running[cell.key].seconds)
+        for cell in cells
+        if cell.key in running
+    ]
     work = sum(means.get(cell.group, overall) for cell in waiting) + sum(begun)
     return work, max([work / len(running), *begun]) if running else None

@@ -1,21 +1,27 @@
-"""What a cell computes: the `Task` protocol, the built-in tasks and the user's own."""
+"""What a cell computes: the base class `Task`, the built-in tasks and the user's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from pydantic import BaseModel
 
 from evenhand.errors import InputError
 from evenhand.registry import Registry
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from evenhand.grid.spec import Cell
 
-__all__ = ["TASKS", "Progress", "Task", "Workspace", "load_task"]
+Settings = TypeVar("Settings", bound=BaseModel)
+Result: TypeAlias = Mapping[str, Any]
+"""The content of a cell's result file."""
+Row: TypeAlias = dict[str, Any]
+"""A row of a table, by column."""
 
 Progress = Callable[[str, int, int, str], None]
 """Called with the step, how much of it is done, its total, and further text."""
@@ -34,7 +40,7 @@ TASKS = Registry(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Where a cell is computed.
+    """The place of a cell's computation.
 
     Parameters
     ----------
@@ -58,79 +64,91 @@ class Workspace:
     lock: Callable[[str], AbstractContextManager[Any]]
     progress: Progress | None = None
 
+    def step(self, name: str) -> Callable[[int, int | None], None] | None:
+        """Return what is called with the progress of one step, None where it is not reported."""
+        if (progress := self.progress) is None:
+            return None
+        return lambda done, total: progress(name, done, total or done, "")
 
-class Task(Protocol):
-    """A kind of cell.
 
-    Three methods are optional: ``expand(fixed, axes)`` returns both with the task's short forms
-    written out, ``intact(settings, result)`` says whether the files that a result lists are still
-    as they were written, and ``pool(results)`` joins the results of all shards of a setting.
-    """
+class Task(Generic[Settings]):
+    """A kind of cell. A subclass has a `name`, `settings` and `compute`; the rest has defaults."""
+
+    name = ""
+    version = 1
+    """Raised when the numbers of a cell change, so that earlier results no longer count."""
 
     @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> int:
-        """Raised when the numbers of a cell change, so that earlier results no longer count."""
-
-    @property
-    def settings(self) -> type[BaseModel]:
+    def settings(self) -> type[Settings]:
         """Every key of a cell, with its default and description."""
+        raise NotImplementedError
 
-    def check(self, settings: Any) -> None:
+    def compute(self, settings: Settings, workspace: Workspace) -> dict[str, Any]:
+        """Return the result, the same bytes each time."""
+        raise NotImplementedError
+
+    def expand(
+        self, fixed: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
+    ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+        """Return fixed settings and axes with the task's short forms written out."""
+        return dict(fixed), {name: list(values) for name, values in axes.items()}
+
+    def check(self, settings: Settings) -> None:
         """Raise an InputError for settings that are known to be wrong before the computation."""
 
-    def identity(self, settings: Any) -> dict[str, Any]:
+    def identity(self, settings: Settings) -> dict[str, Any]:
         """Return all that decides the result: settings and the content of the files they name."""
+        return settings.model_dump(mode="json")
 
-    def group(self, settings: Any) -> str:
+    def group(self, settings: Settings) -> str:
         """Return the group of the cell: cells of one group share what is expensive to load."""
+        return ""
 
-    def compute(self, settings: Any, workspace: Workspace) -> dict[str, Any]:
-        """Return the result, the same bytes each time."""
+    def intact(self, settings: Settings, result: Result) -> bool:
+        """Whether the files that a result lists are still as they were written."""
+        return True
 
-    def row(self, result: Mapping[str, Any]) -> dict[str, Any]:
+    def row(self, result: Result) -> Row:
         """Return the main figures of a result, for tables."""
+        return {
+            name: value
+            for name, value in result.items()
+            if isinstance(value, int | float | str) and not isinstance(value, bool)
+        }
+
+    def pool(self, results: Sequence[Result]) -> dict[str, Any]:
+        """Join the results of all shards of a setting."""
+        raise NotImplementedError
+
+    def summarize(
+        self,
+        results: Sequence[tuple[Cell, Result]],
+        missing: Sequence[tuple[Cell, str]],
+        prob: float,
+        progress: Progress | None,
+    ) -> tuple[dict[str, list[Row]], dict[str, Any], tuple[str, ...]]:
+        """Return the task's own tables, their content as a document, and notes."""
+        raise NotImplementedError
 
 
-METHODS = ("check", "identity", "group", "compute", "row")
-
-
-def load_task(name: str) -> Task:
+def load_task(name: str) -> Task[Any]:
     """Return a task by its name, or one of the user's own as `package.module:ATTRIBUTE`.
 
-    The module is imported, which runs its code; nothing of it is called unless it declares all of
-    a `Task`.
+    The module is imported, which runs its code; nothing of it is called unless it is a `Task`.
     """
     if ":" not in name:
-        return _checked(name, TASKS[name])
-    module, _, attribute = name.partition(":")
-    try:
-        own = getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # a module of the user may raise anything
-        reason = " ".join(f"{error}".split()) or type(error).__name__
-        raise InputError(
-            f"task: expected one of {', '.join(TASKS)}, or package.module:ATTRIBUTE that can be "
-            f"imported, got '{name}' ({reason})"
-        ) from None
-    return _checked(name, own)
-
-
-def _checked(name: str, task: Any) -> Task:
-    """The object, if it declares what a task has."""
-    from pydantic import BaseModel
-
-    settings = getattr(task, "settings", None)
-    lacking = [method for method in METHODS if not callable(getattr(task, method, None))]
-    if not isinstance(getattr(task, "name", None), str):
-        lacking.append("name")
-    if not isinstance(getattr(task, "version", None), int):
-        lacking.append("version")
-    if not (isinstance(settings, type) and issubclass(settings, BaseModel)):
-        lacking.append("settings")
-    if isinstance(task, type) or lacking:
-        what = "a class" if isinstance(task, type) else f"{type(task).__name__}"
-        more = f" without {', '.join(lacking)}" if lacking else ""
-        raise InputError(f"task: expected an object that is a task, got '{name}', {what}{more}")
-    checked: Task = task
-    return checked
+        task = TASKS[name]
+    else:
+        module, _, attribute = name.partition(":")
+        try:
+            task = getattr(import_module(module), attribute)
+        except (Exception, SystemExit) as error:  # a module of the user may raise anything
+            reason = " ".join(f"{error}".split()) or type(error).__name__
+            raise InputError(
+                f"task: expected one of {', '.join(TASKS)}, or package.module:ATTRIBUTE that can "
+                f"be imported, got '{name}' ({reason})"
+            ) from None
+    if not isinstance(task, Task):
+        kind = "a class" if isinstance(task, type) else type(task).__name__
+        raise InputError(f"task: expected an object that is a Task, got '{name}', {kind}")
+    return task

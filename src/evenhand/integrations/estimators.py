@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -186,13 +187,13 @@ def bias_scorer(
     return BiasScorer(metric, group, options or {})
 
 
+@dataclass(frozen=True, repr=False)
 class BiasScorer:
     """Called with (estimator, X, y); see `bias_scorer`."""
 
-    def __init__(
-        self, metric: str, group: str | Callable[[Any], Sequence[Any]], options: Mapping[str, Any]
-    ) -> None:
-        self.metric, self.group, self.options = metric, group, options
+    metric: str
+    group: str | Callable[[Any], Sequence[Any]]
+    options: Mapping[str, Any]
 
     def __repr__(self) -> str:
         return f"bias_scorer({self.metric!r})"
@@ -217,7 +218,7 @@ class BiasScorer:
             groups={name: tuple(None if each is None else str(each) for each in given)},
             scores=scores,
         )
-        return measure(answers, None, self.metric, options=self.options)
+        return measure(answers, None, [self.metric], options=self.options)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         measured = self.measurements(estimator, X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = {
-    "ForMaskedLM": "model",
+    "ForMaskedLM": "masked",
     "ForCausalLM": "causal",
     "LMHeadModel": "causal",
 }
@@ -26,14 +27,14 @@ KINDS = {
 def log_bias(
     trainer: Any,
     metrics: str | Sequence[str],
-    material: Any = None,
+    material: object = None,
     *,
     every: int = 500,
     seed: int = 0,
     prob: float = 0.95,
     options: Mapping[str, Any] | None = None,
 ) -> BiasCallback:
-    """Measure the model of a Trainer every so many steps, and log values with their intervals.
+    """Measure the model of a Trainer at regular steps, and log values with their intervals.
 
     Parameters
     ----------
@@ -60,15 +61,23 @@ def log_bias(
     leaves the random state as it was: training is the same with and without it.
 
     """
-    callback = BiasCallback(
-        trainer, metrics, material, every=every, seed=seed, prob=prob, options=options
-    )
+    if every < 1:
+        raise InputError(f"every: expected 1 or more, got {every}")
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    kind = _kind(trainer.model)
+    for name in names:
+        lookup(kind, name)
+    if getattr(trainer, "processing_class", None) is None:
+        raise InputError("trainer: expected a tokenizer (processing_class), got none")
+    settings = {"seed": seed, "prob": prob, "options": options}
+    callback = BiasCallback(trainer, names, material, every, settings)
     trainer.add_callback(callback)
     return callback
 
 
+@dataclass(eq=False)
 class BiasCallback(TrainerCallback):
-    """Measures every so many steps; see `log_bias`.
+    """Measures at regular steps; see `log_bias`.
 
     Attributes
     ----------
@@ -77,49 +86,32 @@ class BiasCallback(TrainerCallback):
 
     """
 
-    def __init__(
-        self,
-        trainer: Any,
-        metrics: str | Sequence[str],
-        material: Any = None,
-        *,
-        every: int = 500,
-        seed: int = 0,
-        prob: float = 0.95,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        if every < 1:
-            raise InputError(f"every: expected 1 or more, got {every}")
-        self.trainer, self.material = trainer, material
-        self.metrics = [metrics] if isinstance(metrics, str) else list(metrics)
-        self.every = every
-        self.settings: dict[str, Any] = {"seed": seed, "prob": prob, "options": options}
-        self.history: list[tuple[int, float | None, Measurements]] = []
-        self._loss: float | None = None
-        kind = _kind(trainer.model)
-        for name in self.metrics:
-            lookup(kind, name)
-        if getattr(trainer, "processing_class", None) is None:
-            raise InputError("trainer: expected a tokenizer (processing_class), got none")
+    trainer: Any
+    metrics: Sequence[str]
+    material: object
+    every: int
+    settings: Mapping[str, Any]
+    history: list[tuple[int, float | None, Measurements]] = field(default_factory=list)
+    _loss: float | None = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+    def on_train_begin(self, args: object, state: object, control: object, **_: object) -> None:
         self._measure(state, control)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+    def on_step_end(self, args: object, state: Any, control: Any, **_: object) -> None:
         if state.global_step % self.every == 0:
             self._measure(state, control)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+    def on_train_end(self, args: object, state: Any, control: Any, **_: object) -> None:
         if not self.history or self.history[-1][0] != state.global_step:
             self._measure(state, control)
 
     def on_log(
         self,
-        args: Any,  # noqa: ARG002
-        state: Any,  # noqa: ARG002
-        control: Any,  # noqa: ARG002
+        args: object,
+        state: object,
+        control: object,
         logs: dict[str, Any] | None = None,
-        **_: Any,
+        **_: object,
     ) -> None:
         loss = (logs or {}).get("loss")
         self._loss = self._loss if loss is None else float(loss)
@@ -144,7 +136,7 @@ class BiasCallback(TrainerCallback):
         control.should_log = self.trainer.control.should_log = due
 
     def changes(self) -> list[Comparison]:
-        """What changed from the first measurement to the last, paired item by item."""
+        """The changes from the first measurement to the last, paired item by item."""
         if len(self.history) < 2:
             return []
         first, last = self.history[0][2], self.history[-1][2]
@@ -176,7 +168,7 @@ def _logged(m: Measurement) -> dict[str, float]:
     return {name: m.value, f"{name}/low": m.low, f"{name}/high": m.high}
 
 
-def _kind(network: Any) -> str:
+def _kind(network: object) -> str:
     name = type(network).__name__
     for end, kind in KINDS.items():
         if name.endswith(end):
@@ -187,10 +179,10 @@ def _kind(network: Any) -> str:
 def _subject(network: Any, tokenizer: Any) -> Any:
     """The network as a model that can be measured, with its weights of now."""
     name = type(network).__name__
-    if _kind(network) == "model":
-        from evenhand.masked.model import Model
+    if _kind(network) == "masked":
+        from evenhand.models.masked import MaskedModel
 
-        return Model(name, network, tokenizer)
-    from evenhand.causal.model import Model as CausalModel
+        return MaskedModel(name, network, tokenizer)
+    from evenhand.models.causal import CausalModel
 
     return CausalModel(name, network, tokenizer)

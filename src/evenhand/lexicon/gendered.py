@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,18 +17,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import PlainValidator
 
 from evenhand.errors import LexiconError
-from evenhand.lexicon.schema import (
-    STRICT,
-    Name,
-    Source,
-    Text,
-    Words,
-    YesNo,
-    data,
-    fail,
-    read_csv,
-    read_toml,
-)
+from evenhand.lexicon.schema import STRICT, Source, YesNo, built_in, data, fail, read_csv
 
 Direction = Literal["both", "female-to-male", "male-to-female"]
 Case = Literal["any", "lower", "capital"]
@@ -51,7 +40,7 @@ LowerWord = Annotated[str, PlainValidator(_check_word)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class GenderedPair:
     """A word for women and its counterpart for men, both in lower case.
 
     Attributes
@@ -98,7 +87,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeutralForm:
-    """A gendered word and its neutral form, both in lower case; `safe` and `case` as in `Pair`.
+    """A gendered word and its neutral form in lower case; `safe` and `case`: see `GenderedPair`.
 
     `behind` is the word that must stand before, where only then the words have this meaning: "the
     man in the street" is anybody, "a man in the street" is a man.
@@ -114,7 +103,7 @@ class NeutralForm:
 
 
 @cache
-def pairs() -> tuple[Pair, ...]:
+def pairs() -> tuple[GenderedPair, ...]:
     """Return the built-in pairs, pronouns first.
 
     >>> next(pair.male for pair in pairs() if pair.female == "daughter")
@@ -123,7 +112,7 @@ def pairs() -> tuple[Pair, ...]:
     return _read_pairs(data("pairs.csv"))
 
 
-def read_pairs(path: str | os.PathLike[str]) -> tuple[Pair, ...]:
+def read_pairs(path: str | os.PathLike[str]) -> tuple[GenderedPair, ...]:
     """Read pairs from a CSV file.
 
     The columns are `female` and `male` and optionally `pos`, `kind`, `number`, `direction`, `safe`
@@ -166,7 +155,7 @@ def sex_indicators() -> frozenset[str]:
     >>> {"she", "sister", "boys", "actress"} <= sex_indicators(), "actor" in sex_indicators()
     (True, False)
     """
-    lists = read_toml(data("indicators.toml"), _IndicatorsFile).words
+    lists = built_in("indicators.toml")["words"]
     indicators = {word for words in lists.values() for word in words}
     for pair in pairs():
         if pair.safe and pair.kind in PERSONS:
@@ -177,20 +166,13 @@ def sex_indicators() -> frozenset[str]:
     return frozenset(indicators)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _IndicatorsFile:
-    __pydantic_config__ = STRICT
-    provenance: Text
-    words: Mapping[Name, Words]
-
-
-def _read_pairs(source: Source) -> tuple[Pair, ...]:
-    rows = read_csv(source, Pair)
+def _read_pairs(source: Source) -> tuple[GenderedPair, ...]:
+    rows = read_csv(source, GenderedPair)
     _check_pairs(str(source), rows)
     return tuple(pair for _, pair in rows)
 
 
-def _check_pairs(path: str, rows: Iterable[tuple[int, Pair]]) -> None:
+def _check_pairs(path: str, rows: Iterable[tuple[int, GenderedPair]]) -> None:
     """Raise unless every word has one gender and one counterpart."""
     sides: dict[str, tuple[str, int]] = {}
     duals: dict[str, tuple[str, int]] = {}

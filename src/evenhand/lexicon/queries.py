@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -15,12 +15,12 @@ from evenhand.errors import UnknownNameError
 from evenhand.lexicon.schema import (
     STRICT,
     Name,
-    Percentage,
     Rows,
     Text,
     Word,
     WordPair,
     Words,
+    built_in,
     data,
     fail,
     read_json,
@@ -56,15 +56,15 @@ class WefatQuery:
     """Words with the percentage of women of each, and attribute words by gender."""
 
     name: str
-    title: str
     words: tuple[str, ...]
     shares: Mapping[str, float]
     attributes: Mapping[str, tuple[str, ...]]
-    provenance: str
+    title: str = ""
+    provenance: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Analogies:
+class AnalogyQuestions:
     """Analogy questions: probes for bias, and factual controls by relation.
 
     `pairs` and `probes` ask a : b = c : ? for every pair (a, c) and probe b. A control is a
@@ -73,13 +73,13 @@ class Analogies:
 
     __pydantic_config__ = STRICT
     name: Word
-    title: Text
-    provenance: Text
-    pairs: Rows[WordPair]
-    occupations: Words
-    traits: Words
-    controls: Mapping[Name, Rows[tuple[Word, Word, Word, Word]]]
-    sources: Mapping[Name, Text]
+    title: Text = ""
+    provenance: Text = ""
+    pairs: Rows[WordPair] = ()
+    occupations: Words = ()
+    traits: Words = ()
+    controls: Mapping[Name, Rows[tuple[Word, Word, Word, Word]]] = field(default_factory=dict)
+    sources: Mapping[Name, Text] = field(default_factory=dict)
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -92,74 +92,29 @@ class Analogies:
         return unique([*self.pairs, self.probes, *questions])
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ListedQuery:
-    """A query whose sets are named lists of the same file."""
-
-    __pydantic_config__ = STRICT
-    name: Word
-    title: Text
-    targets: Mapping[Name, Word]
-    attributes: Mapping[Name, Word]
-    provenance: Text
-
-
-@dataclass(frozen=True, kw_only=True)
-class _WeatFile:
-    __pydantic_config__ = STRICT
-    lists: Mapping[Name, Words]
-    weat: Rows[_ListedQuery]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Facts:
-    __pydantic_config__ = STRICT
-    name: Word
-    title: Text
-    provenance: Text
-    shares: Mapping[Name, Percentage]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _WefatFile:
-    __pydantic_config__ = STRICT
-    attributes: Mapping[Name, Words]
-    wefat: Rows[_Facts]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _SentenceTemplates:
-    __pydantic_config__ = STRICT
-    provenance: Text
-    templates: Rows[Text]
-
-
 def sentence_templates() -> tuple[str, ...]:
     """Return sentences with {word} in them, each of which mentions any word.
 
     >>> sentence_templates()[0]
     'This is {word}.'
     """
-    return read_toml(data("sentence_templates.toml"), _SentenceTemplates).templates
+    return tuple(built_in("sentence_templates.toml")["templates"])
 
 
 @cache
-def _weat_file() -> _WeatFile:
-    return read_toml(data("weat.toml"), _WeatFile)
-
-
 def weat_queries() -> tuple[Query, ...]:
     """Return the ten tests of Caliskan, Bryson & Narayanan (2017), in their order."""
-    content = _weat_file()
+    content = built_in("weat.toml")
+    lists = {name: tuple(words) for name, words in content["lists"].items()}
     return tuple(
         Query(
-            name=query.name,
-            targets={label: content.lists[name] for label, name in query.targets.items()},
-            attributes={label: content.lists[name] for label, name in query.attributes.items()},
-            title=query.title,
-            provenance=query.provenance,
+            name=query["name"],
+            targets={label: lists[name] for label, name in query["targets"].items()},
+            attributes={label: lists[name] for label, name in query["attributes"].items()},
+            title=query["title"],
+            provenance=query["provenance"],
         )
-        for query in content.weat
+        for query in content["weat"]
     )
 
 
@@ -179,17 +134,11 @@ def weat(which: int | str) -> Query:
 
 def wefat_queries() -> tuple[WefatQuery, ...]:
     """Return the built-in factual association tests."""
-    content = read_toml(data("wefat.toml"), _WefatFile)
+    content = built_in("wefat.toml")
+    attributes = {name: tuple(words) for name, words in content["attributes"].items()}
     return tuple(
-        WefatQuery(
-            name=query.name,
-            title=query.title,
-            words=tuple(query.shares),
-            shares=query.shares,
-            attributes=dict(content.attributes),
-            provenance=query.provenance,
-        )
-        for query in content.wefat
+        WefatQuery(**query, words=tuple(query["shares"]), attributes=attributes)
+        for query in content["wefat"]
     )
 
 
@@ -218,10 +167,10 @@ def read_query(path: str | os.PathLike[str]) -> Query:
     return query
 
 
-def analogies() -> Analogies:
+def analogies() -> AnalogyQuestions:
     """Return the built-in analogy questions.
 
     >>> analogies().controls["capital"][0]
     ('france', 'paris', 'germany', 'berlin')
     """
-    return read_toml(data("analogies.toml"), Analogies)
+    return read_toml(data("analogies.toml"), AnalogyQuestions)

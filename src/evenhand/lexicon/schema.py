@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -67,14 +67,6 @@ def _check_blanks(value: str, kind: str) -> str:
     return value
 
 
-def _check_percentage(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise fail(f"expected a number, got {_describe(value)}")
-    if not 0 <= value <= 100:
-        raise fail(f"expected a percentage from 0 to 100, got {value}")
-    return float(value)
-
-
 def _check_yes_no(value: object) -> object:
     if isinstance(value, str):
         if value not in ("yes", "no"):
@@ -83,25 +75,27 @@ def _check_yes_no(value: object) -> object:
     return value
 
 
-def _check_not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _check_list(values: tuple[T, ...], *, distinct: bool = False, least: int = 1) -> tuple[T, ...]:
     if not values:
         raise fail("the list is empty")
+    if distinct and len(set(values)) < len(values):
+        repeated = next(value for i, value in enumerate(values) if value in values[:i])
+        raise fail(f"the word '{repeated}' occurs twice in the list")
+    if len(values) < least:
+        raise fail(f"expected at least {least} words, got {len(values)}")
     return values
 
 
-def _check_distinct(words: tuple[str, ...]) -> tuple[str, ...]:
-    seen: set[str] = set()
-    for word in words:
-        if word in seen:
-            raise fail(f"the word '{word}' occurs twice in the list")
-        seen.add(word)
-    return words
+def with_one(expected: str, *slots: str) -> AfterValidator:
+    """Validator of texts that have each of the slots once, such as [MASK]."""
 
+    def check(text: str) -> str:
+        if any(text.count(slot) != 1 for slot in slots):
+            listed = " and ".join(f"one {slot}" for slot in slots)
+            raise fail(f"expected {expected} with {listed}, got '{text}'")
+        return text
 
-def _check_several(words: tuple[str, ...]) -> tuple[str, ...]:
-    if len(words) < 2:
-        raise fail(f"expected at least 2 words, got {len(words)}")
-    return words
+    return AfterValidator(check)
 
 
 Text = Annotated[str, PlainValidator(_check_text)]
@@ -110,17 +104,15 @@ Word = Annotated[str, PlainValidator(_check_word)]
 """A word or phrase."""
 Name = Annotated[str, BeforeValidator(lambda name: _check_blanks(name, "name"))]
 """A key of a table whose keys are free."""
-Percentage = Annotated[float, PlainValidator(_check_percentage)]
-"""A number from 0 to 100."""
 Flag = Annotated[bool, Strict()]
 """true or false."""
 YesNo = Annotated[bool, BeforeValidator(_check_yes_no)]
 """yes or no, in a CSV file."""
-Rows = Annotated[tuple[T, ...], AfterValidator(_check_not_empty)]
+Rows = Annotated[tuple[T, ...], AfterValidator(_check_list)]
 """A list that is not empty."""
-Distinct = Annotated[Rows[T], AfterValidator(_check_distinct)]
+Distinct = Annotated[tuple[T, ...], AfterValidator(partial(_check_list, distinct=True))]
 """A list without repeats, in the order of the file."""
-Several = Annotated[Distinct[T], AfterValidator(_check_several)]
+Several = Annotated[tuple[T, ...], AfterValidator(partial(_check_list, distinct=True, least=2))]
 """At least two texts without repeats."""
 Words = Distinct[Word]
 """A list of distinct words, in the order of the file."""
@@ -131,6 +123,12 @@ WordPair = tuple[Word, Word]
 def data(*parts: str) -> Traversable:
     """Return a file or folder of the built-in data."""
     return files("evenhand.lexicon").joinpath("data", *parts)
+
+
+@cache
+def built_in(*parts: str) -> dict[str, Any]:
+    """The content of a built-in TOML file that only Evenhand writes: tests check it, no schema."""
+    return tomllib.loads(data(*parts).read_text("utf-8"))
 
 
 def read_toml(source: Source, schema: type[T]) -> T:
@@ -153,36 +151,28 @@ def read_csv(source: Source, schema: type[T]) -> list[tuple[int, T]]:
     The header has the fields of the schema as columns; those with a default may be absent, and an
     empty cell takes the default. Blanks around a cell are removed and empty lines skipped.
     """
-    columns = _columns(schema)
+    columns = {field.name: field.default is MISSING for field in fields(cast("Any", schema))}
     text = str(_parse(source, "CSV", str))
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    header: list[str] | None = None
-    rows = []
     try:
-        for cells in lines:
-            stripped = [cell.strip() for cell in cells]
-            line = lines.line_num
-            if not any(stripped):
-                continue
-            if header is None:
-                header = stripped
-                _check_header(source, line, header, columns)
-                continue
-            if len(stripped) != len(header):
-                problem = f"expected {len(header)} cells, got {len(stripped)}"
-                raise LexiconError(str(source), problem, line=line)
-            named = {
-                name: cell
-                for name, cell in zip(header, stripped, strict=True)
-                if cell or columns[name]
-            }
-            rows.append((line, validate(source, schema, named, line)))
+        stripped = [([cell.strip() for cell in cells], lines.line_num) for cells in lines]
     except csv.Error as problem:
         raise LexiconError(str(source), f"not CSV: {problem}", line=lines.line_num) from None
-    if not rows:
-        raise LexiconError(
-            str(source), f"expected a header ({', '.join(columns)}) and rows, got no row"
-        )
+    filled = [(cells, line) for cells, line in stripped if any(cells)]
+    if filled:
+        _check_header(source, filled[0][1], filled[0][0], columns)
+    if len(filled) < 2:
+        expected = f"a header ({', '.join(columns)}) and rows"
+        raise LexiconError(str(source), f"expected {expected}, got no row")
+    header = filled[0][0]
+    rows = []
+    for cells, line in filled[1:]:
+        if len(cells) != len(header):
+            counts = f"expected {len(header)} cells, got {len(cells)}"
+            raise LexiconError(str(source), counts, line=line)
+        named = dict(zip(header, cells, strict=True))
+        given = {name: cell for name, cell in named.items() if cell or columns[name]}
+        rows.append((line, validate(source, schema, given, line)))
     return rows
 
 
@@ -242,6 +232,8 @@ EXPECTED = {
     "float_type": "a number",
     "float_parsing": "a number",
     "bool_type": "true or false",
+    "string_type": "a text",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
 }
 
 
@@ -257,6 +249,8 @@ def _explain(schema: object, error: ErrorDetails) -> str:
     elif kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
         problem = f"expected one of {', '.join(allowed)}, got '{value}'"
+    elif kind == "value_error":
+        problem = str(error["ctx"]["error"])
     elif kind in EXPECTED:
         got = repr(value) if kind == "bool_type" else _describe(value)
         problem = f"expected {EXPECTED[kind]}, got {got}"
@@ -295,11 +289,6 @@ def _check_header(
             raise LexiconError(str(source), f"the column '{name}' is missing", line=line)
 
 
-def _columns(schema: Any) -> dict[str, bool]:
-    """Columns of a CSV file, and whether they are required."""
-    return {field.name: field.default is MISSING for field in fields(schema)}
-
-
 def _parse(source: Source, kind: str, parse: Callable[[str], object]) -> object:
     path = str(source)
     try:
@@ -333,7 +322,7 @@ def _syntax(problem: ValueError, raw: bytes) -> tuple[str, int | None]:
     return message, None
 
 
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     content = dict(pairs)
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from evenhand.arguments import checked
 from evenhand.errors import LexiconError, UnknownNameError
 from evenhand.lexicon.schema import (
     STRICT,
@@ -98,6 +100,7 @@ def topic_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
 
 
+@checked
 def topic(name: str | os.PathLike[str] | Topic) -> Topic:
     """Load a topic.
 
@@ -145,17 +148,16 @@ class _ClassLists:
     extra_stereotypes: Words = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Sources:
-    __pydantic_config__ = STRICT
-    protected: Text | None = None
-    stereotypes: Text | None = None
-    extra_stereotypes: Text | None = None
-    definitional: Text | None = None
-    equalize: Text | None = None
-    occupations: Text | None = None
-    neutral: Text | None = None
-    human: Text | None = None
+_Listed = Literal[
+    "protected",
+    "stereotypes",
+    "extra_stereotypes",
+    "definitional",
+    "equalize",
+    "occupations",
+    "neutral",
+    "human",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +173,7 @@ class _TopicFile:
     neutral: Words | None = None
     human: Words | None = None
     occupations: dict[Name, Words] = field(default_factory=dict)
-    sources: _Sources = field(default_factory=_Sources)
+    sources: dict[_Listed, Text] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,9 +195,6 @@ def _read_topic(source: Source) -> Topic:
         if name not in classes:
             problem = describe_unknown("key", name, classes)
             raise LexiconError(path, f"occupations: {problem}")
-    _check_sets(path, "definitional", content.definitional, classes)
-    if content.equalize is not None:
-        _check_sets(path, "equalize", content.equalize, classes)
     neutral, human = _read_controls(source, content)
     result = Topic(
         name=content.name,
@@ -208,97 +207,76 @@ def _read_topic(source: Source) -> Topic:
             name: lists.extra_stereotypes for name, lists in content.classes.items()
         },
         definitional=content.definitional,
-        equalize=content.definitional if content.equalize is None else content.equalize,
+        equalize=content.equalize or content.definitional,
         neutral=neutral,
         human=human,
         occupations=content.occupations,
-        sources={name: text for name, text in asdict(content.sources).items() if text is not None},
+        sources=dict(content.sources.items()),
     )
     _check(path, result)
     return result
 
 
-def _check_sets(
-    path: str, key: str, sets: tuple[tuple[str, ...], ...], classes: tuple[str, ...]
-) -> None:
-    """Raise unless every set has one word per class."""
-    for number, words in enumerate(sets, 1):
-        if len(words) != len(classes):
-            raise LexiconError(
-                path,
-                f"{key} #{number}: expected {len(classes)} words, one per class "
-                f"({', '.join(classes)}), got {len(words)}",
-            )
-
-
 def _read_controls(source: Source, content: _TopicFile) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Neutral and human control words: in the file, built in, or of another file."""
-    path, inline = str(source), {"neutral": content.neutral, "human": content.human}
-    if content.controls is None:
-        if content.neutral is not None and content.human is not None:
-            return content.neutral, content.human
-        absent = next(name for name, words in inline.items() if words is None)
-        raise LexiconError(path, f"expected the key 'controls', or '{absent}' with control words")
-    for name, words in inline.items():
-        if words is not None:
+    path, named = str(source), content.controls
+    if named is None and content.neutral is not None and content.human is not None:
+        return content.neutral, content.human
+    for name, words in (("neutral", content.neutral), ("human", content.human)):
+        if named is None and words is None:
+            raise LexiconError(path, f"expected the key 'controls', or '{name}' with control words")
+        if named is not None and words is not None:
             raise LexiconError(path, f"expected either the key 'controls' or '{name}', got both")
-    if content.controls == "controls":
+    if named == "controls":
         lists = read_toml(data("controls.toml"), _ControlsFile)
-    elif content.controls.endswith(".toml"):
-        lists = read_toml(Path(path).parent / content.controls, _ControlsFile)
+    elif named is not None and named.endswith(".toml"):
+        lists = read_toml(Path(path).parent / named, _ControlsFile)
     else:
-        raise LexiconError(
-            path,
-            f"controls: expected 'controls' or the path of a .toml, got '{content.controls}'",
-        )
+        expected = "expected 'controls' or the path of a .toml"
+        raise LexiconError(path, f"controls: {expected}, got '{named}'")
     return lists.neutral, lists.human
 
 
 def _check(path: str, checked: Topic) -> None:
-    """Raise if a word is on two sides of a comparison or a class has the name of a control list."""
-    for name in checked.classes:
+    """Raise if a set lacks a class, or a word is on two sides of a comparison."""
+    classes = checked.classes
+    for name in classes:
         if name in ("human", "neutral", "none"):
-            raise LexiconError(
-                path, f"expected another name for the class '{name}', which control words have"
-            )
-    protected = {
-        f"the protected words of {name}": checked.protected[name] for name in checked.classes
-    }
-    stereotypes = {
-        f"the stereotypes of {name}": checked.attributes(name, extended=True)
-        for name in checked.classes
-    }
-    controls = {"neutral": checked.neutral, "human": checked.human}
-    for name in checked.classes:
+            problem = f"expected another name for the class '{name}', which control words have"
+            raise LexiconError(path, problem)
         if repeated := set(checked.stereotypes[name]) & set(checked.extra_stereotypes[name]):
-            raise LexiconError(
-                path, f"'{min(repeated)}' is in stereotypes and in extra_stereotypes of {name}"
-            )
-    refuse_shared(
-        path,
-        protected | stereotypes | controls,
-        "a word belongs to one class, and to either stereotypes or controls",
-    )
-    others = {
-        "the definitional and equalize sets": unique((*checked.definitional, *checked.equalize))
-    }
-    refuse_shared(
-        path, others | stereotypes | controls, "what defines a class cannot be an attribute"
-    )
-    occupations = {"occupations": unique(checked.occupations.values())}
-    refuse_shared(path, occupations | controls, "a control word must have no tie to the topic")
-    refuse_shared(
-        path,
-        {f"the occupations of {name}": words for name, words in checked.occupations.items()},
-        "an occupation is tied to one class",
-    )
+            problem = f"'{min(repeated)}' is in stereotypes and in extra_stereotypes of {name}"
+            raise LexiconError(path, problem)
+    protected = {f"the protected words of {name}": checked.protected[name] for name in classes}
+    controls = {"neutral": checked.neutral, "human": checked.human}
+    stereotypes = {
+        f"the stereotypes of {name}": checked.attributes(name, extended=True) for name in classes
+    } | controls
+    defining = unique((*checked.definitional, *checked.equalize))
+    occupations = {f"the occupations of {n}": words for n, words in checked.occupations.items()}
+    for lists, reason in (
+        (
+            protected | stereotypes,
+            "a word belongs to one class, and to either stereotypes or controls",
+        ),
+        (
+            {"the definitional and equalize sets": defining} | stereotypes,
+            "what defines a class cannot be an attribute",
+        ),
+        (
+            {"occupations": unique(checked.occupations.values())} | controls,
+            "a control word must have no tie to the topic",
+        ),
+        (occupations, "an occupation is tied to one class"),
+    ):
+        refuse_shared(path, lists, reason)
     home = {word: name for name, words in checked.protected.items() for word in words}
     for key, sets in (("definitional", checked.definitional), ("equalize", checked.equalize)):
         for number, words in enumerate(sets, 1):
-            for label, word in zip(checked.classes, words, strict=True):
+            if len(words) != len(classes):
+                expected = f"expected {len(classes)} words, one per class ({', '.join(classes)})"
+                raise LexiconError(path, f"{key} #{number}: {expected}, got {len(words)}")
+            for label, word in zip(classes, words, strict=True):
                 if home.get(word, label) != label:
-                    raise LexiconError(
-                        path,
-                        f"{key} #{number}: '{word}' has the position of {label} "
-                        f"and is a protected word of {home[word]}",
-                    )
+                    problem = f"'{word}' has the position of {label} and is a protected word of"
+                    raise LexiconError(path, f"{key} #{number}: {problem} {home[word]}")

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,14 @@ from numpy.typing import NDArray
 from evenhand.display import Result, ResultList
 from evenhand.errors import InputError
 from evenhand.files import document, replace_file, save_csv, save_json
-from evenhand.judging import BiasTest, Outcome, excludes, judge
-from evenhand.posterior.contrasts import DELTA, NAIVE, measure_contrasts, measure_levels
+from evenhand.instruments import judge_result
+from evenhand.judging import Outcome, excludes
+from evenhand.posterior.criteria import (
+    Criteria,
+    ModelDifference,
+    compare_models,
+    compute_criteria,
+)
 from evenhand.posterior.crossed import (
     CROSSED,
     CrossedData,
@@ -31,34 +37,21 @@ from evenhand.posterior.crossed import (
     build_crossed_fit,
 )
 from evenhand.posterior.fits import (
-    Criteria,
+    DELTA,
     Diagnostics,
-    Difference,
     Fit,
-    compare_models,
-    compute_criteria,
     in_chains,
+    measure_contrasts,
+    measure_levels,
 )
 from evenhand.posterior.models import Fitted, Priors, fit
-from evenhand.posterior.tables import CONNECTIONS, Table, read_table
-from evenhand.posterior.thesis import THESIS, build_design, build_thesis_fit
+from evenhand.posterior.tables import CONNECTIONS, Source, Table, read_table
+from evenhand.posterior.thesis import NAIVE, THESIS, build_design, build_thesis_fit
 from evenhand.results import Measurement
+from evenhand.statistics.intervals import Floats
 from evenhand.statistics.mcmc import hdi
 
-if TYPE_CHECKING:
-    from evenhand.posterior.tables import Source
-
-__all__ = [
-    "Assessment",
-    "Check",
-    "Sensitivity",
-    "assess",
-    "check_posterior",
-    "check_prior",
-    "check_sensitivity",
-]
-
-Floats = NDArray[np.float64]
+INTRA_CLASS = "intra-class correlation by attribute"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,7 +73,7 @@ class Check(Result):
     def passed(self) -> bool:
         return not excludes(self.low, self.high, self.observed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**{name: getattr(self, name) for name in self.__slots__}, "passed": self.passed}
 
     def _headline(self) -> str:
@@ -88,7 +81,7 @@ class Check(Result):
             f"{self.statistic}: {self.observed:.3f}, replicated [{self.low:.3f}, {self.high:.3f}]"
         )
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [
             {"statistic": self.statistic, "value": self.mean, "low": self.low, "high": self.high}
             | {
@@ -142,7 +135,7 @@ def compute_statistics(table: Table, y: Floats) -> dict[str, Floats]:
     if word_class is not None:
         correlation = interaction_correlation(table, y, word_class)
         values["intra-class correlation by class and attribute"] = correlation
-    values["intra-class correlation by attribute"] = intra_class_correlation(table, y)
+    values[INTRA_CLASS] = intra_class_correlation(table, y)
     return values
 
 
@@ -211,7 +204,7 @@ def _draw_prior(
         design, prior = build_design(model, table), priors.thesis
         draws: dict[str, Floats] = {}
         for name, entries in zip(design.names, design.entries, strict=True):
-            mean, sd = (0.0, prior.coefficient_sd) if name == "co" else (prior.mean, prior.mean_sd)
+            mean, sd = prior.of(name)
             draws[name] = in_chains(mean + sd * rng.standard_normal((size, len(entries))))
         draws["sigma"] = in_chains(prior.error_scale * np.abs(rng.standard_cauchy(size)))
         return build_thesis_fit(model, table, design, draws)
@@ -220,7 +213,7 @@ def _draw_prior(
         raise InputError(f"prior check: expected one of {expected}, got {model}")
     interaction = model == "crossed"
     data = CrossedData.of(table, interaction=interaction)
-    hyper = priors.crossed if interaction else priors.crossed.without_interaction()
+    hyper = priors.crossed.for_model(interaction=interaction)
     scales = np.abs(hyper.effect_scale * rng.standard_normal((size, len(data.scales))))
     shape = (size, int(data.is_spread.sum()))
     spread = np.where(rng.random(shape) < 0.5, hyper.spread_scale, hyper.negligible_scale)
@@ -251,23 +244,12 @@ class Sensitivity:
 
     @property
     def outcome(self) -> Outcome:
-        """What the judge says of associated-different."""
+        """What the judge says of associated-different; few draws are no matter of the prior."""
         delta = self.contrasts[DELTA]
-        test = BiasTest(
-            metric=delta.metric,
-            query=delta.query,
-            label=delta.query,
-            value=delta.value,
-            low=delta.low,
-            high=delta.high,
-            prob=delta.prob,
-            ideal=delta.ideal,
-            n=delta.n,
-            opposite=delta.value > 0,
-        )
-        return judge([test])[0].outcome
+        exact = replace(delta, details={**delta.details, "interval_error": None})
+        return judge_result(exact).outcome
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "prior": self.name,
             "outcome": self.outcome,
@@ -292,9 +274,10 @@ def vary_prior(prior: CrossedPrior) -> dict[str, CrossedPrior]:
 def summarize_sensitivity(rows: Sequence[Sensitivity]) -> str:
     """Say whether the judgement of associated-different is the same under every prior."""
     given, *others = rows
+    about = f"Monte Carlo error aside, {DELTA}"  # which may leave undecided what is found here
     changed = [row for row in others if row.outcome != given.outcome]
     if not changed:
-        return f"{DELTA} is {given.outcome} under all {len(rows)} priors"
+        return f"{about} is {given.outcome} under all {len(rows)} priors"
 
     def shown(row: Sensitivity) -> str:
         m = row.contrasts[DELTA]
@@ -305,7 +288,7 @@ def summarize_sensitivity(rows: Sequence[Sensitivity]) -> str:
         f"{outcome} under {', '.join(shown(row) for row in changed if row.outcome == outcome)}"
         for outcome in outcomes
     )
-    return f"{DELTA} depends on the prior: {given.outcome} under {shown(given)}; {cases}"
+    return f"{about} depends on the prior: {given.outcome} under {shown(given)}; {cases}"
 
 
 def check_sensitivity(
@@ -337,7 +320,7 @@ class Assessment(Result):
     sensitivity: tuple[Sensitivity, ...] = ()
 
     @property
-    def differences(self) -> list[Difference]:
+    def differences(self) -> list[ModelDifference]:
         """Differences of the models from the best one, best first."""
         return compare_models(self.criteria)
 
@@ -375,7 +358,7 @@ class Assessment(Result):
         rows = check_sensitivity(self.fitted.table, prior, prob=self.prob, draws=draws, seed=seed)
         return replace(self, sensitivity=tuple(rows))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return contrasts and levels of all models, and everything that assesses them."""
         measured = [*self.contrasts().values(), *self.levels().values()]
         content: dict[str, Any] = {
@@ -424,7 +407,7 @@ class Assessment(Result):
     def _headline(self) -> str:
         return f"{', '.join(self.criteria)} on {self.fitted.table._headline()}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [row for criteria in self.criteria.values() for row in criteria._rows()]
 
 

@@ -12,272 +12,36 @@ which everything that the tables share cancels out.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.files import document, save_csv, save_json
 from evenhand.posterior.crossed import CROSSED
-from evenhand.posterior.fits import Fit
+from evenhand.posterior.fits import (
+    INTERVAL,
+    Fit,
+    measure_all_words,
+    measure_contrasts,
+    measure_levels,
+)
 from evenhand.posterior.models import Priors, fit
 from evenhand.posterior.tables import (
-    CONNECTIONS,
-    CONTRASTS,
-    GROUP_OF,
     Duplicates,
+    Source,
     Table,
     pair_tables,
     read_table,
 )
+from evenhand.posterior.thesis import NAIVE
 from evenhand.results import Comparison, Measurement
-from evenhand.statistics.mcmc import sorted_hdi
-
-if TYPE_CHECKING:
-    from evenhand.posterior.tables import Source
-
-__all__ = [
-    "Change",
-    "compare_tables",
-    "contrast_draws",
-    "measure_contrasts",
-    "measure_levels",
-]
-
-Floats = NDArray[np.float64]
-
-DELTA = "associated-different"
-INTERVAL = "highest-density interval of the posterior"
-
-
-def contrast_draws(fit: Fit) -> dict[str, Floats]:
-    """Return the draws of every contrast whose two classes the fit has."""
-    return {
-        f"{first}-{second}": fit.levels[first] - fit.levels[second]
-        for first, second in CONTRASTS
-        if first in fit.levels and second in fit.levels
-    }
-
-
-def measure_contrasts(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
-    """Measure the contrasts between connection classes.
-
-    Parameters
-    ----------
-    fit : Fit
-        Draw conclusions from the model crossed; the contrasts of the other models have intervals
-        that are too short.
-    prob : float, default 0.95
-        Probability of the highest-density intervals.
-
-    Returns
-    -------
-    dict of str to Measurement
-        By contrast, such as "associated-different". The value is the posterior mean; `details` has
-        the standard deviation `sd`, the 50 % interval `inner_low` and `inner_high`, and
-        `p_below_zero`, the probability that the contrast is negative. With crossed,
-        associated-different has one part per class and one per protected word.
-
-    Notes
-    -----
-    Only associated-different compares the same attributes and has the ideal value 0; below 0,
-    stereotypes are closer to their own class. The others compare different attributes, which may
-    differ for reasons other than bias. So does associated-different in a table of one class, in
-    which no attribute is associated with one word and different for another.
-
-    Examples
-    --------
-    >>> from evenhand.posterior import fit, simulate
-    >>> result = fit(simulate(delta=-0.2, seed=1), draws=400)
-    >>> delta = measure_contrasts(result)["associated-different"]
-    >>> delta.high < 0, [part.query for part in delta.select("class")]
-    (True, ['class1', 'class2', 'class3'])
-    """
-    contrasts = {}
-    for name, draws in contrast_draws(fit).items():
-        is_delta = name == DELTA
-        contrasts[name] = _measure(
-            fit,
-            draws,
-            prob,
-            metric="posterior_contrast",
-            query=name,
-            n=int(np.isin(fit.table.connection, _connections(name)).sum()),
-            ideal=0.0 if is_delta and fit.table.shared_attributes else None,
-            worse="lower" if name.startswith("associated") else "away",
-            parts=tuple(_delta_parts(fit, prob)) if is_delta else (),
-        )
-    return contrasts
-
-
-def measure_levels(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
-    """Measure the mean distance to every connection class.
-
-    Parameters
-    ----------
-    fit : Fit
-    prob : float, default 0.95
-        Probability of the highest-density intervals.
-
-    Returns
-    -------
-    dict of str to Measurement
-        By connection class, with one part per protected word; `details` as in `measure_contrasts`.
-        Empty for baseline, which has no connection classes. The levels of coefficients are its
-        coefficients, of which only differences are identified; those of its words are m + co.
-    """
-    words: dict[str, list[Measurement]] = {level: [] for level in fit.levels}
-    if fit.levels:
-        rows = np.bincount(fit.table.word * 4 + fit.table.connection)
-        for i, k, draws in _word_level_draws(fit):
-            words[CONNECTIONS[k]].append(
-                _measure(
-                    fit,
-                    draws,
-                    prob,
-                    metric="posterior_level",
-                    query=fit.table.words[i],
-                    by="word",
-                    n=int(rows[i * 4 + k]),
-                    group=fit.table.word_class[i],
-                )
-            )
-    return {
-        level: _measure(
-            fit,
-            draws,
-            prob,
-            metric="posterior_level",
-            query=level,
-            n=int((fit.table.connection == CONNECTIONS.index(level)).sum()),
-            parts=tuple(words[level]),
-        )
-        for level, draws in fit.levels.items()
-    }
-
-
-def _measure_words(fit: Fit, prob: float) -> dict[str, Measurement]:
-    """Measure the mean of all words of baseline, with one part per word."""
-    table, means = fit.table, fit.draws["m"]
-    fields: dict[str, Any] = {"metric": "posterior_level"}
-    words = tuple(
-        _measure(
-            fit,
-            means[..., i],
-            prob,
-            query=word,
-            by="word",
-            n=int((table.word == i).sum()),
-            group=table.word_class[i],
-            **fields,
-        )
-        for i, word in enumerate(table.words)
-    )
-    mean = means.mean(axis=-1)
-    return {"all": _measure(fit, mean, prob, query="all", n=table.rows, parts=words, **fields)}
-
-
-def _measure(
-    fit: Fit, draws: Floats, prob: float, *, group: str = "", **fields: Any
-) -> Measurement:
-    """Summarise the draws of one quantity; `group` is the class of a word."""
-    ordered = np.sort(draws, axis=None)
-    low, high = sorted_hdi(ordered, prob)
-    inner_low, inner_high = sorted_hdi(ordered, 0.5)
-    details = {
-        "model": fit.model,
-        "sd": float(np.std(draws, ddof=1)),
-        "inner_low": inner_low,
-        "inner_high": inner_high,
-        "p_below_zero": float(np.mean(draws < 0)),
-    }
-    return Measurement(
-        value=float(np.mean(draws)),
-        low=low,
-        high=high,
-        prob=prob,
-        interval=INTERVAL,
-        subject=fit.table.source,
-        seed=fit.seed,
-        notes=fit.notes,
-        details={**details, "class": group} if group else details,
-        **{"ideal": None, "worse": "away", **fields},
-    )
-
-
-def _connections(contrast: str) -> list[int]:
-    return [CONNECTIONS.index(level) for level in contrast.split("-")]
-
-
-def _delta_parts(fit: Fit, prob: float) -> Iterator[Measurement]:
-    """Mean δ_i of every class, then δ_i of every protected word with associated attributes."""
-    if "delta_word" not in fit.draws:
-        return
-    table, deltas = fit.table, fit.draws["delta_word"]
-    rows = table.group[table.attribute] == 0
-    counts = np.bincount(table.word[rows], minlength=len(table.words))
-    associated = np.bincount(table.word[table.connection == 0], minlength=len(table.words)) > 0
-    labels = np.array(table.word_class)
-    ideal = 0.0 if table.shared_attributes else None
-    fields: dict[str, Any] = {"metric": "posterior_contrast", "ideal": ideal, "worse": "lower"}
-    for label in dict.fromkeys(table.word_class):
-        if label:
-            members = labels == label
-            draws = deltas[..., members].mean(axis=-1)
-            n = int(counts[members].sum())
-            yield _measure(fit, draws, prob, query=label, by="class", n=n, **fields)
-    for i in np.flatnonzero(associated):
-        yield _measure(
-            fit,
-            deltas[..., i],
-            prob,
-            query=table.words[i],
-            by="word",
-            n=int(counts[i]),
-            group=table.word_class[i],
-            **fields,
-        )
-
-
-def _word_level_draws(fit: Fit) -> Iterator[tuple[int, int, Floats]]:
-    """Word, level and the draws of their mean: a sum of effects, or the model's own c."""
-    cells = np.unique(fit.table.word * 4 + fit.table.connection)
-    pairs = [(int(i), int(k)) for i, k in zip(*np.divmod(cells, 4), strict=True)]
-    if "c" in fit.draws:
-        columns = {name: k for k, name in enumerate(fit.entries["c"])}
-        for i, k in pairs:
-            column = columns[f"{fit.table.words[i]}, {CONNECTIONS[k]}"]
-            yield i, k, fit.draws["c"][..., column]
-        return
-    for i, k in pairs:
-        level = CONNECTIONS[k]
-        if fit.model == "coefficients":
-            column = fit.entries["co"].index(level)
-            yield i, k, fit.draws["m"][..., i] + fit.draws["co"][..., column]
-            continue
-        name = GROUP_OF[level]
-        total = fit.draws["gamma"][..., fit.entries["gamma"].index(name)]
-        total = total + fit.draws["word"][..., i]
-        if f"slope_{name}" in fit.draws:
-            total = total + fit.draws[f"slope_{name}"][..., i]
-        if level == "associated":
-            total = total + fit.draws["delta_word"][..., i]
-        yield i, k, total
-
 
 SAME = 1e-4
 """Distances that differ by less are equal up to rounding in single precision."""
-
-NAIVE = (
-    "the models of Dobrzeniecka (2021) and of the 2024 paper treat the rows of an attribute as "
-    "independent: their intervals for contrasts with human and none words are far too short; draw "
-    "conclusions from crossed"
-)
 
 HARD = (
     "hard debiasing makes associated-different zero by construction, because equalised words "
@@ -335,7 +99,8 @@ class Change(Result):
 
         baseline has no connection classes: its one level, all, is the mean of its words.
         """
-        return self._compare(_measure_words if self.model == "baseline" else measure_levels, prob)
+        measure = measure_all_words if self.model == "baseline" else measure_levels
+        return self._compare(measure, prob)
 
     def _compare(
         self, measure: Callable[[Fit, float], dict[str, Measurement]], prob: float
@@ -347,7 +112,7 @@ class Change(Result):
             for name, change in measure(self.change, prob).items()
         }
 
-    def to_dict(self, prob: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, prob: float = 0.95) -> dict[str, object]:
         """Return the comparisons and what was left out."""
         return {
             "comparisons": [*self.levels(prob).values(), *self.contrasts(prob).values()],
@@ -388,7 +153,7 @@ class Change(Result):
     def _headline(self) -> str:
         return f"{self.model}: {self.before.table.source} → {self.after.table.source}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         compared = {**self.contrasts(), **self.levels()}
         return [comparison._rows()[0] for comparison in compared.values()]
 

@@ -46,33 +46,16 @@ from numpy.typing import NDArray
 from evenhand.errors import InputError
 from evenhand.posterior.fits import Fit, Predictor, Term
 from evenhand.posterior.tables import CONNECTIONS, CONTRASTS, GROUP_OF, GROUPS, Table
+from evenhand.statistics.intervals import Floats
 from evenhand.statistics.mcmc import (
     WARM_UP,
     Proposal,
-    ess_bulk,
-    ess_tail,
-    r_hat,
+    diagnose,
     sample,
     start_around_mode,
     step,
 )
 
-__all__ = [
-    "CHAINS",
-    "CROSSED",
-    "CrossedData",
-    "CrossedPrior",
-    "EffectDraws",
-    "Marginal",
-    "build_crossed_fit",
-    "check_contrasts",
-    "check_identified",
-    "find_classes",
-    "fit_crossed",
-    "fit_student",
-]
-
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -114,9 +97,9 @@ class CrossedPrior:
         ]
         return np.asarray(np.logaddexp(*parts))
 
-    def spread_quantiles(self) -> tuple[Floats, Floats]:
-        """Normal quantiles x, and the spreads τ with P(spread < τ) = Φ(x), both increasing."""
-        return _spread_quantiles(self.spread_scale, self.negligible_scale)
+    def for_model(self, *, interaction: bool) -> CrossedPrior:
+        """Return the prior of crossed, or of crossed-no-interaction."""
+        return self if interaction else self.without_interaction()
 
     def without_interaction(self) -> CrossedPrior:
         """Return the prior of version 0.1, in which the scale of δ_i is like the others."""
@@ -389,7 +372,7 @@ class Marginal:
         self.group_index = np.searchsorted(data.present, data.group)
         self.spreads = np.flatnonzero(data.is_spread)
         self.others = np.flatnonzero(~data.is_spread)[1:]
-        self.quantiles = prior.spread_quantiles()
+        self.quantiles = _spread_quantiles(prior.spread_scale, prior.negligible_scale)
         cells = np.zeros((data.group.size, data.words), dtype=np.int8)
         cells[data.attribute, data.word] = 1 + data.associated
         self.pool: Pool | None = None
@@ -816,7 +799,7 @@ def fit_crossed(
     """
     notes = check_contrasts(table)
     data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
-    marginal = Marginal(data, prior if interaction else prior.without_interaction())
+    marginal = Marginal(data, prior.for_model(interaction=interaction))
     rng = np.random.default_rng(seed)
     scales = sample_scales(marginal, draws, rng, warm_up, attempts)
     if marginal.pool is not None and data.words <= MAX_DENSE_DRAWS:
@@ -846,11 +829,11 @@ def sample_scales(
             thin=thin,
             warm_up=warm_up,
             jump=marginal.jump,
-        ).draws
+        )
         if attempt == attempts - 1 or length < MIN_LENGTH:
             break
-        smallest = min(float(ess_bulk(points).min()), float(ess_tail(points).min()))
-        if float(r_hat(points).max()) <= 1.01 and smallest >= min_size:
+        ratio, bulk, tail = diagnose(points)
+        if ratio.max() <= 1.01 and min(bulk.min(), tail.min()) >= min_size:
             break
         start, thin = points[:, -1], 2 ** (attempt + 1) * THIN
     return marginal.to_scales(points)
@@ -1122,7 +1105,7 @@ def fit_student(
     """Fit the crossed model with Student-t errors; ν is one of its quantities, `freedom`."""
     notes = check_contrasts(table)
     data, prior = CrossedData.of(table, interaction=interaction), prior or CrossedPrior()
-    prior = prior if interaction else prior.without_interaction()
+    prior = prior.for_model(interaction=interaction)
     marginal = Marginal(data, prior, pooled=False)
     weighted = WeightedMarginal(marginal)
     rng = np.random.default_rng(seed)
@@ -1174,7 +1157,7 @@ def _sweep(
     weighted.set_weights(state.weights)
     values = weighted(state.points)
     for _ in range(STEPS):
-        state.points, values, _ = step(weighted, state.points, values, proposal, rng)
+        state.points, values = step(weighted, state.points, values, proposal, rng)
     scales = weighted.marginal.to_scales(state.points)
     effects, residuals = weighted.draw_effects(scales, rng)
     z = residuals / scales[:, :1]

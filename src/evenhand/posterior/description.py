@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenhand.display import Result
 from evenhand.errors import InputError
+from evenhand.instruments import Run
 from evenhand.posterior.contrasts import HARD, find_equalised
-from evenhand.posterior.tables import CONNECTIONS, read_table
+from evenhand.posterior.tables import CONNECTIONS, Source, read_table
 from evenhand.results import Measurement, Measurements
-from evenhand.vectors.metrics.association import association_contrast
+from evenhand.vectors.metrics.association import Association
 from evenhand.vectors.metrics.mac import mac_of_table
-
-if TYPE_CHECKING:
-    from evenhand.posterior.tables import Source
-
-__all__ = ["Description", "describe_table"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,7 +43,7 @@ class Description(Result):
     skipped: Mapping[str, str]
     dropped: Mapping[str, int]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything, the measurements as results."""
         return {**asdict(self), "measurements": list(self.measurements)}
 
@@ -56,7 +51,7 @@ class Description(Result):
         size = f"{self.words} words to {self.attributes} attributes"
         return f"{self.source}: {self.rows:,} distances of {size}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [
             {"connection": name, "value": numbers.get("mean"), **numbers}
             for name, numbers in self.connections.items()
@@ -69,10 +64,8 @@ def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Desc
     Parameters
     ----------
     source : path, DataFrame, DistanceTable or Table
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the intervals.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------
@@ -80,7 +73,7 @@ def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Desc
 
     Notes
     -----
-    The measures are those of `evenhand.vectors.mac` and `evenhand.vectors.association_contrast`,
+    The measures are those of `evenhand.vectors.Mac` and `evenhand.vectors.Association`,
     which need vectors and word lists; a table has all that they use. The p-value of the contrast
     holds for these protected words, its interval for new ones too. Where protected words have the
     same distances, as after hard debiasing, the contrast is zero by construction; a note says so
@@ -104,9 +97,9 @@ def describe_table(source: Source, *, seed: int = 0, prob: float = 0.95) -> Desc
         }
     measured: list[Measurement] = []
     skipped: dict[str, str] = {}
-    for name, measure in (("mac", mac_of_table), ("association", association_contrast)):
+    for name, measure in (("mac", mac_of_table), ("association", Association().measure_table)):
         try:
-            measured.append(measure(table.to_distances(), seed=seed, prob=prob))
+            measured.append(measure(table.to_distances(), Run(seed=seed, prob=prob)))
         except InputError as error:
             skipped[name] = str(error)
     equalised = find_equalised(table)

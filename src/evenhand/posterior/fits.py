@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from evenhand.display import Result
 from evenhand.errors import MissingExtraError
-from evenhand.posterior.tables import Table
-from evenhand.results import Measurements
-from evenhand.statistics.mcmc import MIN_TAIL, diagnose, smooth_tail, tail_size
+from evenhand.posterior.tables import CONNECTIONS, CONTRASTS, GROUP_OF, Table
+from evenhand.results import Measurement, Measurements
+from evenhand.statistics.intervals import Floats
+from evenhand.statistics.mcmc import diagnose, hdi_error, sorted_hdi
 from evenhand.threads import choose
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Criteria",
-    "Diagnostics",
-    "Difference",
-    "Fit",
-    "Predictor",
-    "Term",
-    "compare_models",
-    "compute_criteria",
-    "in_chains",
-]
-
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -268,16 +254,14 @@ class Fit(Result):
     def _headline(self) -> str:
         return f"{self.model}: {self.size:,} draws ({self.sampler}) on {self.table._headline()}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        from evenhand.posterior.contrasts import measure_contrasts, measure_levels
-
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         measured = {**measure_contrasts(self), **measure_levels(self)}
         return [row for m in measured.values() for row in Measurements([m])._rows()]
 
 
-def in_chains(draws: Floats, chains: int = CHAINS) -> Floats:
+def in_chains(draws: Floats) -> Floats:
     """Arrange independent draws (draws × …) as chains × draws × …"""
-    return draws.reshape(chains, len(draws) // chains, *draws.shape[1:])
+    return draws.reshape(CHAINS, -1, *draws.shape[1:])
 
 
 def _columns(
@@ -290,204 +274,210 @@ def _columns(
         yield f"{name}[{entry}]", draws[..., k].ravel()
 
 
-CHUNK = 256
-"""Number of rows whose tails one thread smooths at a time."""
-BLOCK = 1 << 16
-"""Number of log likelihoods that it has in memory at a time; they fit in the cache of a core."""
-HIGH_K = 0.7
-UNDERFLOW = 1e-300
+ALL = "all"
+"""The level of baseline, which has no connection classes."""
+DELTA = "associated-different"
+INTERVAL = "highest-density interval of the posterior"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Criteria(Result):
-    """Predictive accuracy by row: lppd, penalty of WAIC, elpd of LOO and Pareto k̂."""
-
-    model: str
-    lppd_i: Floats = field(repr=False)
-    p_waic_i: Floats = field(repr=False)
-    elpd_loo_i: Floats = field(repr=False)
-    pareto_k: Floats = field(repr=False)
-
-    @property
-    def waic_i(self) -> Floats:
-        return np.asarray(-2 * (self.lppd_i - self.p_waic_i))
-
-    @property
-    def loo_i(self) -> Floats:
-        return np.asarray(-2 * self.elpd_loo_i)
-
-    @property
-    def waic(self) -> float:
-        return float(self.waic_i.sum())
-
-    @property
-    def waic_se(self) -> float:
-        return _standard_error(self.waic_i)
-
-    @property
-    def p_waic(self) -> float:
-        return float(self.p_waic_i.sum())
-
-    @property
-    def loo(self) -> float:
-        return float(self.loo_i.sum())
-
-    @property
-    def loo_se(self) -> float:
-        return _standard_error(self.loo_i)
-
-    @property
-    def p_loo(self) -> float:
-        return float(self.lppd_i.sum() - self.elpd_loo_i.sum())
-
-    @property
-    def high_k(self) -> int:
-        """Number of rows whose k̂ is above 0.7, for which LOO cannot be trusted."""
-        return int((self.pareto_k > HIGH_K).sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "waic": self.waic,
-            "waic_se": self.waic_se,
-            "p_waic": self.p_waic,
-            "loo": self.loo,
-            "loo_se": self.loo_se,
-            "p_loo": self.p_loo,
-            "pareto_k_high": self.high_k,
-        }
-
-    def _headline(self) -> str:
-        waic = f"WAIC {self.waic:.1f} ± {self.waic_se:.1f}"
-        return f"{self.model}: {waic}, LOO {self.loo:.1f} ± {self.loo_se:.1f}"
-
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {"model": self.model, "criterion": name, "value": value}
-            | {"low": value - error, "high": value + error, "parameters": size}
-            for name, value, error, size in (
-                ("WAIC ± SE", self.waic, self.waic_se, self.p_waic),
-                ("LOO ± SE", self.loo, self.loo_se, self.p_loo),
-            )
-        ]
+def contrast_draws(fit: Fit) -> dict[str, Floats]:
+    """Return the draws of every contrast whose two classes the fit has."""
+    return {
+        f"{first}-{second}": fit.levels[first] - fit.levels[second]
+        for first, second in CONTRASTS
+        if first in fit.levels and second in fit.levels
+    }
 
 
-def compute_criteria(fit: Fit) -> Criteria:
-    r"""Compute WAIC and PSIS-LOO of a fit.
+def measure_contrasts(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
+    """Measure the contrasts between connection classes.
+
+    Parameters
+    ----------
+    fit : Fit
+        Draw conclusions from the model crossed; the contrasts of the other models have intervals
+        that are too short.
+    prob : float, default 0.95
+        Probability of the highest-density intervals.
+
+    Returns
+    -------
+    dict of str to Measurement
+        By contrast, such as "associated-different". The value is the posterior mean; `details` has
+        the standard deviation `sd`, the 50 % interval `inner_low` and `inner_high`, and
+        `p_below_zero`, the probability that the contrast is negative. With crossed,
+        associated-different has one part per class and one per protected word.
 
     Notes
     -----
-    On the deviance scale, $-2(\mathrm{lppd} - p)$: lower is better. WAIC follows Watanabe (2010),
-    with the posterior variance of the log likelihood of every row as penalty $p$; LOO follows
-    Vehtari, Gelman & Gabry (2017). The likelihood of a row is conditional on all effects of its
-    word, attribute and class × attribute, so both assess another distance of the same words. Rows
-    are processed in chunks, so that the log likelihoods (rows × draws) are never all in memory.
+    Only associated-different compares the same attributes and has the ideal value 0; below 0,
+    stereotypes are closer to their own class. The others compare different attributes, which may
+    differ for reasons other than bias. So does associated-different in a table of one class, in
+    which no attribute is associated with one word and different for another.
+
+    Examples
+    --------
+    >>> from evenhand.posterior import fit, simulate
+    >>> result = fit(simulate(delta=-0.2, seed=1), draws=400)
+    >>> delta = measure_contrasts(result)["associated-different"]
+    >>> delta.high < 0, [part.query for part in delta.select("class")]
+    (True, ['class1', 'class2', 'class3'])
     """
-    efficiency = fit.relative_efficiency()
-    step = max(1, BLOCK // fit.size)
-    table = fit.table
-    order = np.lexsort((table.connection, table.word))  # rows that have terms in common
-
-    def compute(start: int) -> tuple[Floats, Floats, Floats, Floats]:
-        rows = order[start : start + CHUNK]
-        parts = (rows[k : k + step] for k in range(0, rows.size, step))
-        blocks = (fit.predictor.log_likelihood(table.distance, part) for part in parts)
-        return row_criteria(blocks, efficiency)
-
-    starts = range(0, table.rows, CHUNK)
-    threads = min(choose().threads, len(starts))
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
-        chunks = list(pool.map(compute, starts))
-    columns = np.empty((4, table.rows))
-    columns[:, order] = np.concatenate(chunks, axis=1)
-    return Criteria(fit.model, *columns)
-
-
-def row_criteria(
-    blocks: Iterable[Floats], efficiency: float = 1.0
-) -> tuple[Floats, Floats, Floats, Floats]:
-    r"""Compute lppd, penalty of WAIC, elpd of LOO and k̂ from log likelihoods (rows × draws).
-
-    The log likelihoods come in blocks of rows, the tails of which are smoothed together. The
-    importance ratio of a draw is $1/p$, with $p$ its likelihood. Only the largest ratios are
-    smoothed: all others have $p \cdot 1/p = 1$, so LOO needs no more than their number and sum.
-    """
-    from scipy.special import logsumexp
-
-    parts = []
-    for log_likelihood in blocks:
-        draws = log_likelihood.shape[1]
-        tail = tail_size(draws, efficiency)
-        lowest = _lowest(log_likelihood, tail + 1)[:, ::-1]
-        low = lowest[:, -1:]
-        ones = np.ones(draws)  # a product is the fastest sum
-        work = low - log_likelihood
-        variance = np.maximum(np.vecdot(work, work) / draws - (work @ ones / draws) ** 2, 0.0)
-        ratios = np.exp(work, out=work) @ ones
-        if work.min() > UNDERFLOW:
-            likelihood = np.log(np.reciprocal(work, out=work) @ ones) + low[:, 0]
-        else:
-            likelihood = logsumexp(log_likelihood, axis=1)
-        lppd = likelihood - math.log(draws)
-        parts.append((lppd, variance, lowest, ratios))
-    lppd, variance, lowest, ratios = (np.concatenate(column) for column in zip(*parts, strict=True))
-    low = lowest[:, -1:]
-    largest = low - lowest  # logarithms of the ratios, increasing
-    if tail < MIN_TAIL:
-        top, k = largest[:, 1:], np.full(len(low), np.inf)
-    else:
-        top, k = smooth_tail(largest)
-    total = ratios - np.exp(largest[:, 1:]).sum(axis=1) + np.exp(top).sum(axis=1)
-    weighted = draws - tail + np.exp(top - largest[:, 1:]).sum(axis=1)
-    loo = low[:, 0] + np.log(weighted) - np.log(total)
-    return lppd, variance, loo, k
-
-
-def _lowest(x: Floats, count: int) -> Floats:
-    """The lowest numbers of every row, increasing.
-
-    They are not above the minima of so many groups of numbers, which leaves few to sort.
-    """
-    rows, draws = x.shape
-    group = next((n for n in (8, 4) if draws % n == 0 and 2 * n * count <= draws), 1)
-    minima = x.reshape(rows, group, -1).min(axis=1)
-    minima.partition(count - 1, axis=1)
-    chosen = np.flatnonzero(x <= minima[:, count - 1 : count])
-    sizes = np.diff(np.searchsorted(chosen, draws * np.arange(rows + 1)))
-    result = np.full((rows, sizes.max()), np.inf)
-    result[np.arange(result.shape[1]) < sizes[:, None]] = x.ravel()[chosen]
-    return np.sort(result, axis=1)[:, :count]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Difference of a model from the best one, with the standard error of the difference."""
-
-    model: str
-    waic_difference: float
-    waic_difference_se: float
-    loo_difference: float
-    loo_difference_se: float
-    weight: float
-
-
-def compare_models(scores: Mapping[str, Criteria]) -> list[Difference]:
-    """Compare models with the one of lowest WAIC, best first, with Akaike weights."""
-    ordered = sorted(scores.values(), key=lambda score: score.waic)
-    best = ordered[0]
-    relative = [math.exp(-0.5 * (score.waic - best.waic)) for score in ordered]
-    return [
-        Difference(
-            score.model,
-            score.waic - best.waic,
-            _standard_error(score.waic_i - best.waic_i),
-            score.loo - best.loo,
-            _standard_error(score.loo_i - best.loo_i),
-            weight / sum(relative),
+    contrasts = {}
+    for name, draws in contrast_draws(fit).items():
+        is_delta = name == DELTA
+        levels = [CONNECTIONS.index(level) for level in name.split("-")]
+        contrasts[name] = _measure(
+            fit,
+            draws,
+            prob,
+            metric="posterior_contrast",
+            query=name,
+            n=int(np.isin(fit.table.connection, levels).sum()),
+            ideal=0.0 if is_delta and fit.table.shared_attributes else None,
+            worse="lower" if name.startswith("associated") else "away",
+            parts=tuple(_delta_parts(fit, prob)) if is_delta else (),
         )
-        for score, weight in zip(ordered, relative, strict=True)
-    ]
+    return contrasts
 
 
-def _standard_error(rows: Floats) -> float:
-    """Standard error of a sum over rows."""
-    return float(np.sqrt(rows.size * rows.var()))
+def measure_levels(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
+    """Measure the mean distance to every connection class.
+
+    Parameters
+    ----------
+    fit : Fit
+    prob : float, default 0.95
+        Probability of the highest-density intervals.
+
+    Returns
+    -------
+    dict of str to Measurement
+        By connection class, with one part per protected word; `details` as in `measure_contrasts`.
+        Empty for baseline, which has no connection classes. The levels of coefficients are its
+        coefficients, of which only differences are identified; those of its words are m + co.
+    """
+    table, words = fit.table, {level: list[Measurement]() for level in fit.levels}
+    rows = {
+        level: np.bincount(table.word[_rows_of(table, level)], minlength=len(table.words))
+        for level in fit.levels
+    }
+    for i, level, draws in _word_level_draws(fit):
+        words[level].append(
+            _measure(
+                fit,
+                draws,
+                prob,
+                metric="posterior_level",
+                query=table.words[i],
+                by="word",
+                n=int(rows[level][i]),
+                group=table.word_class[i],
+            )
+        )
+    return {
+        level: _measure(
+            fit,
+            draws,
+            prob,
+            metric="posterior_level",
+            query=level,
+            n=int(rows[level].sum()),
+            parts=tuple(words[level]),
+        )
+        for level, draws in fit.levels.items()
+    }
+
+
+def measure_all_words(fit: Fit, prob: float) -> dict[str, Measurement]:
+    """Measure the mean of all words of baseline, with one part per word."""
+    return measure_levels(replace(fit, levels={ALL: fit.draws["m"].mean(axis=-1)}), prob)
+
+
+def _rows_of(table: Table, level: str) -> NDArray[np.bool_]:
+    if level == ALL:
+        return np.ones(table.rows, dtype=bool)
+    return np.asarray(table.connection == CONNECTIONS.index(level))
+
+
+def _measure(
+    fit: Fit, draws: Floats, prob: float, *, group: str = "", **fields: Any
+) -> Measurement:
+    """Summarise the draws of one quantity; `group` is the class of a word."""
+    ordered = np.sort(draws, axis=None)
+    low, high = sorted_hdi(ordered, prob)
+    inner_low, inner_high = sorted_hdi(ordered, 0.5)
+    details = {
+        "model": fit.model,
+        "sd": float(np.std(draws, ddof=1)),
+        "inner_low": inner_low,
+        "inner_high": inner_high,
+        "p_below_zero": float(np.mean(draws < 0)),
+    }
+    if fields.get("ideal") is not None and not fields.get("by"):
+        details["interval_error"] = hdi_error(draws, prob)  # the judge decides by these alone
+    return Measurement(
+        value=float(np.mean(draws)),
+        low=low,
+        high=high,
+        prob=prob,
+        interval=INTERVAL,
+        subject=fit.table.source,
+        seed=fit.seed,
+        notes=fit.notes,
+        details={**details, "class": group} if group else details,
+        **{"ideal": None, "worse": "away", **fields},
+    )
+
+
+def _delta_parts(fit: Fit, prob: float) -> Iterator[Measurement]:
+    """Mean δ_i of every class, then δ_i of every protected word with associated attributes."""
+    if "delta_word" not in fit.draws:
+        return
+    table, deltas = fit.table, fit.draws["delta_word"]
+    rows = table.group[table.attribute] == 0
+    counts = np.bincount(table.word[rows], minlength=len(table.words))
+    associated = np.bincount(table.word[table.connection == 0], minlength=len(table.words)) > 0
+    labels = np.array(table.word_class)
+    ideal = 0.0 if table.shared_attributes else None
+    fields: dict[str, Any] = {"metric": "posterior_contrast", "ideal": ideal, "worse": "lower"}
+    for label in dict.fromkeys(table.word_class):
+        if label:
+            members = labels == label
+            draws = deltas[..., members].mean(axis=-1)
+            n = int(counts[members].sum())
+            yield _measure(fit, draws, prob, query=label, by="class", n=n, **fields)
+    for i in np.flatnonzero(associated):
+        yield _measure(
+            fit,
+            deltas[..., i],
+            prob,
+            query=table.words[i],
+            by="word",
+            n=int(counts[i]),
+            group=table.word_class[i],
+            **fields,
+        )
+
+
+def _word_level_draws(fit: Fit) -> Iterator[tuple[int, str, Floats]]:
+    """Word, level and the draws of their mean: a sum of effects, or the model's own c."""
+    draws, entries, table = fit.draws, fit.entries, fit.table
+    if ALL in fit.levels:
+        for i in range(len(table.words)):
+            yield i, ALL, draws["m"][..., i]
+    elif fit.levels:
+        for i, k in zip(*np.divmod(np.unique(table.word * 4 + table.connection), 4), strict=True):
+            level = CONNECTIONS[k]
+            name = GROUP_OF[level]
+            if "c" in draws:
+                total = draws["c"][..., entries["c"].index(f"{table.words[i]}, {level}")]
+            elif fit.model == "coefficients":
+                total = draws["m"][..., i] + draws["co"][..., entries["co"].index(level)]
+            else:
+                total = draws["gamma"][..., entries["gamma"].index(name)] + draws["word"][..., i]
+                if f"slope_{name}" in draws:
+                    total = total + draws[f"slope_{name}"][..., i]
+                if level == "associated":
+                    total = total + draws["delta_word"][..., i]
+            yield int(i), level, total

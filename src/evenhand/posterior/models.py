@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -19,14 +19,8 @@ from evenhand.display import Result
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.posterior.crossed import CHAINS, CROSSED, CrossedPrior, fit_crossed, fit_student
 from evenhand.posterior.fits import Fit
-from evenhand.posterior.tables import Table, read_table
+from evenhand.posterior.tables import Source, Table, read_table
 from evenhand.posterior.thesis import THESIS, PaperPrior, ThesisPrior, fit_paper, fit_thesis
-
-if TYPE_CHECKING:
-    from evenhand.posterior.tables import Source
-
-__all__ = ["MODELS", "Errors", "Fitted", "Priors", "Sampler", "fit", "fit_models"]
-
 
 MODELS = (*THESIS, "paper", *CROSSED)
 Sampler = Literal["exact", "nuts"]
@@ -153,7 +147,7 @@ class Fitted(Result):
     def _headline(self) -> str:
         return f"{', '.join(self.fits)} on {self.table._headline()}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [{"model": name, **row} for name, fit in self.fits.items() for row in fit._rows()]
 
     def _notes(self) -> Sequence[str]:

@@ -6,12 +6,12 @@ Needs the extra `nuts`. The priors are those of the exact samplers; nothing is i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.errors import InputError, MissingExtraError
 from evenhand.posterior.crossed import (
@@ -24,41 +24,24 @@ from evenhand.posterior.crossed import (
 )
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.thesis import THESIS, ThesisPrior, build_design, build_thesis_fit
+from evenhand.statistics.intervals import Floats
 
 if TYPE_CHECKING:
     from evenhand.posterior.models import Priors
     from evenhand.posterior.tables import Table
 
-__all__ = ["build_numpyro_model", "fit_nuts", "run_nuts"]
-
-Floats = NDArray[np.float64]
 
 CHAINS = 4
 WARM_UP = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class _Packages:
-    """NumPyro and jax, imported on demand."""
-
-    numpyro: Any
-    distributions: Any
-    infer: Any
-    jax: Any
-
-    @classmethod
-    def load(cls) -> _Packages:
-        try:
-            numpyro = import_module("numpyro")
-        except ImportError:
-            raise MissingExtraError("numpyro", "the sampler nuts", "evenhand[nuts]") from None
-        numpyro.enable_x64()
-        return cls(
-            numpyro,
-            import_module("numpyro.distributions"),
-            import_module("numpyro.infer"),
-            import_module("jax"),
-        )
+def _numpyro() -> ModuleType:
+    try:
+        numpyro = import_module("numpyro")
+    except ImportError:
+        raise MissingExtraError("numpyro", "the sampler nuts", "evenhand[nuts]") from None
+    numpyro.enable_x64()
+    return numpyro
 
 
 def fit_nuts(model: str, table: Table, priors: Priors, *, draws: int = 4000, seed: int = 0) -> Fit:
@@ -84,27 +67,27 @@ def fit_nuts(model: str, table: Table, priors: Priors, *, draws: int = 4000, see
 
 def build_numpyro_model(model: str, table: Table, priors: Priors) -> Callable[[], None]:
     """Build a model as a function that NumPyro can sample."""
-    packages = _Packages.load()
+    numpyro = _numpyro()
     if model in THESIS:
-        return _thesis(packages, model, table, priors.thesis)
+        return _thesis(numpyro, model, table, priors.thesis)
     if model not in CROSSED:
         raise InputError(
             f"{model}: expected the sampler exact, got nuts, which has the other models only"
         )
     check_contrasts(table)
-    if model != "crossed":
-        data = CrossedData.of(table, interaction=False)
-        return _crossed(packages, data, priors.crossed.without_interaction())
-    return _crossed(packages, CrossedData.of(table), priors.crossed)
+    interaction = model == "crossed"
+    data = CrossedData.of(table, interaction=interaction)
+    return _crossed(numpyro, data, priors.crossed.for_model(interaction=interaction))
 
 
 def run_nuts(
     model: Callable[[], None], draws: int, seed: int, *, dense: bool = False
 ) -> dict[str, Floats]:
     """Run NUTS and return draws by name, chains × draws × shape of the quantity."""
-    packages = _Packages.load()
-    kernel = packages.infer.NUTS(model, dense_mass=dense, target_accept_prob=0.9)
-    mcmc = packages.infer.MCMC(
+    _numpyro()
+    infer = import_module("numpyro.infer")
+    kernel = infer.NUTS(model, dense_mass=dense, target_accept_prob=0.9)
+    mcmc = infer.MCMC(
         kernel,
         num_warmup=WARM_UP,
         num_samples=draws // CHAINS,
@@ -112,25 +95,21 @@ def run_nuts(
         chain_method="sequential",
         progress_bar=False,
     )
-    mcmc.run(packages.jax.random.PRNGKey(seed))
+    mcmc.run(import_module("jax").random.PRNGKey(seed))
     samples = mcmc.get_samples(group_by_chain=True)
     return {name: np.asarray(x, dtype=float) for name, x in samples.items()}
 
 
 def _thesis(
-    packages: _Packages, model: str, table: Table, prior: ThesisPrior
+    numpyro: ModuleType, model: str, table: Table, prior: ThesisPrior
 ) -> Callable[[], None]:
-    design, dist, sample = (
-        build_design(model, table),
-        packages.distributions,
-        packages.numpyro.sample,
-    )
+    design, sample = build_design(model, table), numpyro.sample
+    dist = import_module("numpyro.distributions")
 
     def model_function() -> None:
         total = 0.0
         for name, entries, index in zip(design.names, design.entries, design.index, strict=True):
-            mean, sd = (0.0, prior.coefficient_sd) if name == "co" else (prior.mean, prior.mean_sd)
-            values = sample(name, dist.Normal(mean, sd).expand([len(entries)]).to_event(1))
+            values = sample(name, dist.Normal(*prior.of(name)).expand([len(entries)]).to_event(1))
             total = total + values[index]
         sigma = sample("sigma", dist.HalfCauchy(prior.error_scale))
         sample("y", dist.Normal(total, sigma), obs=table.distance)
@@ -138,16 +117,16 @@ def _thesis(
     return model_function
 
 
-def _crossed(packages: _Packages, data: CrossedData, prior: CrossedPrior) -> Callable[[], None]:
+def _crossed(numpyro: ModuleType, data: CrossedData, prior: CrossedPrior) -> Callable[[], None]:
     """Well-identified effects are centred; δ_i and η are multiples of their scales."""
-    dist, numpyro = packages.distributions, packages.numpyro
-    stack = packages.jax.numpy.stack
+    dist = import_module("numpyro.distributions")
+    stack = import_module("jax.numpy").stack
     sample = numpyro.sample
     group_index = np.searchsorted(data.present, data.group)
     group = group_index[data.attribute]
     words, groups = data.words, len(data.present)
 
-    def vector(name: str, spread: Any) -> Any:
+    def vector(name: str, spread: object) -> Any:
         return sample(name, dist.Normal(0.0, spread).expand([words]).to_event(1))
 
     def model_function() -> None:

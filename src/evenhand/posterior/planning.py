@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,17 +37,11 @@ from evenhand.posterior.crossed import (
 )
 from evenhand.posterior.fits import Fit
 from evenhand.posterior.models import fit
-from evenhand.posterior.tables import Table, read_table
+from evenhand.posterior.tables import Source, Table, read_table
 from evenhand.results import Estimate, Measurement, Measurements
-from evenhand.statistics.intervals import wilson
+from evenhand.statistics.intervals import Floats, wilson
 from evenhand.statistics.mcmc import Proposal
 
-if TYPE_CHECKING:
-    from evenhand.posterior.tables import Source
-
-__all__ = ["RELIGION", "Layout", "Plan", "calibrate", "plan", "sample_delta", "simulate_data"]
-
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
@@ -63,7 +57,7 @@ REACH, RESOLUTION = 6.0, 601
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PlanLayout:
     """Kinds of attributes, one row per kind and one column per protected word.
 
     `present` marks cells with a distance, `associated` those of the word's own class; `word_class`
@@ -76,10 +70,10 @@ class Layout:
     word_class: Ints
 
     @classmethod
-    def of_classes(cls, words: Sequence[int]) -> Layout:
+    def of_classes(cls, words: Sequence[int]) -> PlanLayout:
         """Build one kind per class from the numbers of protected words of the classes.
 
-        >>> Layout.of_classes([2, 1]).associated.astype(int).tolist()
+        >>> PlanLayout.of_classes([2, 1]).associated.astype(int).tolist()
         [[1, 1, 0], [0, 0, 1]]
         """
         label = np.repeat(np.arange(len(words)), words)
@@ -87,7 +81,7 @@ class Layout:
         return cls(associated, np.ones_like(associated), label)
 
     @classmethod
-    def of_table(cls, table: Table) -> Layout:
+    def of_table(cls, table: Table) -> PlanLayout:
         """Build one kind per stereotype of a table."""
         table = table.select(table.group[table.attribute] == 0)
         shape = (len(table.attributes), len(table.words))
@@ -129,7 +123,7 @@ class Precision:
     The variance of δ is its entry of $(D^{-1} + n \bar M)^{-1}$, with $D$ the prior variances.
     """
 
-    def __init__(self, layout: Layout, scales: Floats, prior: CrossedPrior) -> None:
+    def __init__(self, layout: PlanLayout, scales: Floats, prior: CrossedPrior) -> None:
         marginal = Marginal(layout.cells(np.arange(len(layout.associated))), prior)
         lower = marginal.factor(scales[None])[0][0, :-1, :-1]
         information = (lower @ lower.T - np.eye(len(lower))) / len(layout.associated)
@@ -144,7 +138,7 @@ class Precision:
 
 
 def simulate_data(
-    layout: Layout, attributes: int, effect: float, scales: Floats, rng: np.random.Generator
+    layout: PlanLayout, attributes: int, effect: float, scales: Floats, rng: np.random.Generator
 ) -> CrossedData:
     """Simulate a table from the model, with new attributes and words."""
     cells = layout.draw(attributes, rng)
@@ -175,6 +169,11 @@ class Mixture:
         """Mean and standard deviation."""
         mean = float(self.weight @ self.mean)
         return mean, float(np.sqrt(self.weight @ (self.sd**2 + (self.mean - mean) ** 2)))
+
+    def detects(self, effect: float, prob: float) -> bool:
+        """Whether the highest-density interval excludes 0, on the side of the effect if any."""
+        same_side = not effect or self.moments()[0] * effect > 0
+        return same_side and self.mass_denser_than(0.0) > prob
 
     def mass_denser_than(self, x: float) -> float:
         """Probability of all values with a higher density than x.
@@ -212,6 +211,18 @@ def sample_delta(
         prior.delta_sd * np.sum(column * lower[:, -1, :-1], axis=1),
         prior.delta_sd * np.sqrt(np.sum(column**2, axis=1)),
     )
+
+
+def _simulate_posterior(
+    layout: PlanLayout,
+    attributes: int,
+    effect: float,
+    scales: Floats,
+    seed: np.random.SeedSequence,
+) -> Mixture:
+    rng = np.random.default_rng(seed)
+    data = simulate_data(layout, attributes, effect, scales, rng)
+    return sample_delta(data, CrossedPrior(), scales, rng)
 
 
 def _sample_weighted(
@@ -315,7 +326,7 @@ class Plan(Result):
             f"give a power of {now.value:.2f} [{now.low:.2f}, {now.high:.2f}]."
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         fields = {name: getattr(self, name) for name in self.__slots__}
         return {**fields, "per_class": self.per_class, "sentence": self.sentence}
 
@@ -323,7 +334,7 @@ class Plan(Result):
         needed = "more than could be tried" if self.needed is None else f"{self.needed} words"
         return f"{self.source}: {needed} for power {self.power:g} at an effect of {self.effect:g}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return Measurements(self.curve)._rows()
 
 
@@ -469,19 +480,17 @@ def calibrate(
     """
     import scipy.optimize  # noqa: F401  (imported before its threads are limited)
 
-    layout, scales = Layout.of_table(fit.table), _typical(_scales(fit))
+    layout, scales = PlanLayout.of_table(fit.table), _typical(_scales(fit))
     seeds = iter(np.random.SeedSequence(seed).spawn(2 * sets))
     results: list[Measurement] = []
     with threadpool_limits(1, "blas"):
         for truth in (0.0, effect):
             covered = detected = 0
             for index in range(sets):
-                rng = np.random.default_rng(next(seeds))
-                data = simulate_data(layout, len(layout.associated), truth, scales, rng)
-                posterior = sample_delta(data, CrossedPrior(), scales, rng)
+                size = len(layout.associated)
+                posterior = _simulate_posterior(layout, size, truth, scales, next(seeds))
                 covered += posterior.mass_denser_than(truth) <= prob
-                same_side = truth == 0 or posterior.moments()[0] * truth > 0
-                detected += same_side and posterior.mass_denser_than(0.0) > prob
+                detected += posterior.detects(truth, prob)
                 if progress:
                     progress(len(results) // 2 * sets + index + 1, 2 * sets)
             rejection = ("power", None) if truth else ("false_positives", 1 - prob)
@@ -540,7 +549,7 @@ class _Setting:
     """Layout, scales, and draws of the scales where a table informs them."""
 
     name: str
-    layout: Layout
+    layout: PlanLayout
     scales: Floats
     draws: Floats
     available: int
@@ -557,7 +566,7 @@ def _setting(source: Topic | Source, seed: int) -> _Setting:
     if isinstance(source, str | os.PathLike) and _names_topic(source):
         source = topic(source)
     if isinstance(source, Topic):
-        layout = Layout.of_classes([len(set(source.protected[c])) for c in source.classes])
+        layout = PlanLayout.of_classes([len(set(source.protected[c])) for c in source.classes])
         scales = np.array([RELIGION[name] for name in SCALES])
         available = sum(len(set(source.stereotypes[c])) for c in source.classes)
         return _Setting(
@@ -566,7 +575,7 @@ def _setting(source: Topic | Source, seed: int) -> _Setting:
     table = read_table(source)
     check_identified(table)
     draws = _scales(fit(table, draws=2000, seed=seed))
-    layout = Layout.of_table(table)
+    layout = PlanLayout.of_table(table)
     return _Setting(
         table.source, layout, _typical(draws), draws[:: len(draws) // 200], len(layout.associated)
     )
@@ -624,11 +633,10 @@ def _count_detections(
     children = np.random.SeedSequence(seed).spawn(len(numbers) * sets)
     with threadpool_limits(1, "blas"):
         for index, child in enumerate(children):
-            k, rng = index // sets, np.random.default_rng(child)
-            data = simulate_data(setting.layout, int(numbers[k]), effect, setting.scales, rng)
-            posterior = sample_delta(data, CrossedPrior(), setting.scales, rng)
-            positive = posterior.moments()[0] > 0
-            detected[k] += positive and posterior.mass_denser_than(0.0) > prob
+            k, scales = index // sets, setting.scales
+            number = int(numbers[k])
+            posterior = _simulate_posterior(setting.layout, number, effect, scales, child)
+            detected[k] += posterior.detects(effect, prob)
             if progress:
                 progress(index + 1, len(children))
     return detected

@@ -2,7 +2,7 @@
 
 One row is a pair of words with their cosine distance and its connection class: `associated` (a
 stereotype of the word's own class), `different` (of another class), `human` or `none` (controls).
-Columns are recognised by many headers: those of `evenhand vectors distances`, of Dobrzeniecka
+Columns are recognised by many headers: those of `evenhand lab vectors distances`, of Dobrzeniecka
 (2021) and of the 2024 paper. Rows without a value are dropped, counted by reason and reported;
 values that no cosine has and rows that contradict each other are errors with their line.
 """
@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,29 +26,19 @@ from numpy.typing import NDArray
 from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import public_name
+from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import open_content, text_lines
-from evenhand.vectors.distances import DistanceTable
+from evenhand.text.tables import open_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | DistanceTable | Table"
+    from evenhand.vectors.distances import DistanceTable
 
-__all__ = [
-    "CONNECTIONS",
-    "CONTRASTS",
-    "GROUPS",
-    "GROUP_OF",
-    "Duplicates",
-    "Table",
-    "pair_tables",
-    "read_table",
-    "simulate",
-]
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Duplicates = Literal["drop", "keep"]
+Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | DistanceTable | Table"
 
 
 CONNECTIONS = ("associated", "different", "human", "none")
@@ -172,6 +162,8 @@ class Table(Shown):
         Attributes that lack a word or have several classes, and words without a class, are left
         out and named in `left_out`. MAC and the association contrast are measured from it.
         """
+        from evenhand.vectors.distances import DistanceTable
+
         if self.repeated:
             raise InputError(
                 f"{self.source}: expected one row per pair of words, got {self.repeated:,} "
@@ -211,7 +203,7 @@ class Table(Shown):
         size = f"{len(self.words)} words to {len(self.attributes)} attributes"
         return f"{self.source}: {self.rows:,} distances of {size}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [
             {"word": self.words[i], "attribute": self.attributes[j], "connection": CONNECTIONS[k]}
             | {"distance": float(distance)}
@@ -254,90 +246,103 @@ def read_table(source: Source, *, duplicates: Duplicates = "drop") -> Table:
     >>> table.rows, table.dropped["duplicate"], table.levels
     (2, 1, ('associated', 'human'))
     """
+    from evenhand.vectors.distances import DistanceTable
+
     if duplicates not in get_args(Duplicates):
         raise UnknownNameError("duplicates", duplicates, get_args(Duplicates))
     if isinstance(source, Table):
         return source
     if isinstance(source, DistanceTable):
-        rows = _frame_rows("", source.to_frame())
+        rows = _frame_rows(source.to_frame())
         return _build_table(f"distances of {source.topic}", rows, duplicates)
     if isinstance(source, str | os.PathLike):
         table = _build_table(os.fspath(source), _csv_rows(source), duplicates)
         return replace(table, source=public_name(source))
-    if not hasattr(source, "columns"):
-        kind = type(source).__name__
-        raise InputError(f"table: expected a path, a DataFrame or a DistanceTable, got {kind}")
-    frame = source
-    if not hasattr(source, "isna"):  # of polars
-        import pandas as pd
-
-        frame = pd.DataFrame({name: source[name].to_list() for name in source.columns})
-    return _build_table("the table", _frame_rows("the table", frame), duplicates)
+    return _build_table("the table", _frame_rows(source), duplicates)
 
 
-def _build_table(source: str, rows: Iterable[Row], duplicates: Duplicates) -> Table:
+class DistanceRow(NamedTuple):
+    """One usable row of a table; `connection` is an index into `CONNECTIONS`."""
+
+    line: int
+    word: str
+    attribute: str
+    word_class: str
+    distance: float
+    connection: int
+
+
+Lines: TypeAlias = Iterator[tuple[int, list[str]]]
+"""The number and the cells of every line, the header first."""
+
+
+def _build_table(source: str, lines: Lines, duplicates: Duplicates) -> Table:
+    _, header = next(lines)
+    columns = _find_columns(source, header)
     dropped = dict.fromkeys(("sentinel", "missing", "duplicate"), 0)
-    usable: list[tuple[Row, float, int]] = []
-    for row in rows:
-        distance = _distance(source, row)
-        if isinstance(distance, str):
-            dropped[distance] = dropped.get(distance, 0) + 1
+    rows: list[DistanceRow] = []
+    for line, cells in lines:
+        row = _row(source, line, cells, header, columns)
+        if isinstance(row, str):
+            dropped[row] = dropped.get(row, 0) + 1
         else:
-            usable.append((row, distance, _connection(source, row)))
+            rows.append(row)
     if duplicates == "drop":
-        usable, dropped["duplicate"], conflicting = _drop_repeats(source, usable)
+        rows, dropped["duplicate"], conflicting = _drop_repeats(source, rows)
         if conflicting:
             dropped["conflicting"] = conflicting
-    if not usable:
+    if not rows:
         counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
         raise FileError(source, f"expected rows with a distance, got none ({counts or 'no rows'})")
-    return _encode(source, usable, dropped, duplicates)
+    return _encode(source, rows, dropped, duplicates)
 
 
 SENTINELS = (-2, -9, -99, -100, -999, -9999, -10_000, -99_999)
-"""Values of a similarity that stand for none; a distance is one less it, or such a number."""
+"""Values of a similarity that mean a missing one; the distance is 1 minus it, or such a number."""
 
 
-def _distance(source: str, row: Row) -> float | str:
-    """Distance of a row, or the reason why the row is unusable."""
-    if not row.word or not row.attribute or not row.connection:
+def _row(
+    source: str, line: int, cells: Sequence[str], header: Sequence[str], columns: Mapping[str, int]
+) -> DistanceRow | str:
+    """A row, or the reason why it is unusable."""
+    text = dict.fromkeys(HEADERS, "") | {role: cells[k].strip() for role, k in columns.items()}
+    text = {role: "" if cell == "NA" else cell for role, cell in text.items()}
+
+    def error(role: str, expected: str) -> FileError:
+        problem = f"column {header[columns[role]]}: expected {expected}, got '{text[role][:40]}'"
+        return FileError(source, problem, line=line)
+
+    def number(role: str) -> float:
+        """A cell as a number; NaN where it is empty."""
+        try:
+            return math.nan if text[role].lower() in EMPTY else float(text[role])
+        except ValueError:
+            raise error(role, "a number") from None
+
+    distance, similarity = number("distance"), number("similarity")
+    word, attribute, connection = text["word"], text["attribute"], text["connection"].lower()
+    if not (word and attribute and connection):
         return "missing"
-    distance, similarity = row.distance, row.similarity
     for name, value, low, high in (("distance", distance, 0, 2), ("similarity", similarity, -1, 1)):
-        if value is None or low - ROUNDING <= value <= high + ROUNDING:
+        if math.isnan(value) or low - ROUNDING <= value <= high + ROUNDING:
             continue
         if value in SENTINELS or -value in SENTINELS or 1 - value in SENTINELS:
             return "sentinel"
-        raise FileError(
-            source,
-            f"'{row.word}' and '{row.attribute}': expected a cosine {name} between {low} and "
-            f"{high}, got {value:g}",
-            line=row.line,
-        )
-    if distance is None:
-        return "missing" if similarity is None else 1.0 - similarity
-    if similarity is not None and abs(distance + similarity - 1) > AGREEMENT:
+        problem = f"expected a cosine {name} between {low} and {high}, got {value:g}"
+        raise FileError(source, f"'{word}' and '{attribute}': {problem}", line=line)
+    if abs(distance + similarity - 1) > AGREEMENT:
         return "inconsistent"
-    return distance
+    distance = 1.0 - similarity if math.isnan(distance) else distance
+    if math.isnan(distance):
+        return "missing"
+    connection = ALIASES.get(connection, connection)
+    if connection not in CONNECTIONS:
+        raise error("connection", ", ".join(CONNECTIONS))
+    number_of = CONNECTIONS.index(connection)
+    return DistanceRow(line, word, attribute, text["word_class"], distance, number_of)
 
 
-def _connection(source: str, row: Row) -> int:
-    name = row.connection.lower()
-    name = ALIASES.get(name, name)
-    if name not in CONNECTIONS:
-        raise FileError(
-            source,
-            f"column {row.connection_column}: expected {', '.join(CONNECTIONS)}, "
-            f"got '{row.connection}'",
-            line=row.line,
-        )
-    return CONNECTIONS.index(name)
-
-
-def _drop_repeats(
-    source: str,
-    rows: list[tuple[Row, float, int]],
-) -> tuple[list[tuple[Row, float, int]], int, int]:
+def _drop_repeats(source: str, rows: Iterable[DistanceRow]) -> tuple[list[DistanceRow], int, int]:
     """Reduce to one row per pair of words; count equal and conflicting repeats.
 
     Two distances of one pair are an error.
@@ -345,54 +350,51 @@ def _drop_repeats(
     Of several connections of a pair the first of associated, different, human, none is used: a
     stereotype of the word's own class remains one although it is also another class's.
     """
-    first: dict[tuple[str, str], tuple[Row, float, int]] = {}
+    first: dict[tuple[str, str], DistanceRow] = {}
     repeated = conflicting = 0
     for row in rows:
-        key = (row[0].word, row[0].attribute)
-        earlier = first.get(key)
-        if earlier is None:
-            first[key] = row
-            continue
-        if abs(earlier[1] - row[1]) > AGREEMENT:
+        key = row.word, row.attribute
+        earlier = first.setdefault(key, row)
+        gap = abs(earlier.distance - row.distance)
+        if gap > AGREEMENT:
             raise FileError(
                 source,
-                f"'{key[0]}' and '{key[1]}': expected one distance, got {earlier[1]:g} in line "
-                f"{earlier[0].line} and {row[1]:g} here",
-                line=row[0].line,
+                f"'{row.word}' and '{row.attribute}': expected one distance, got "
+                f"{earlier.distance:g} in line {earlier.line} and {row.distance:g} here",
+                line=row.line,
             )
-        if earlier[2] == row[2] and abs(earlier[1] - row[1]) <= ROUNDING:
+        if earlier is row:
+            continue
+        if earlier.connection == row.connection and gap <= ROUNDING:
             repeated += 1
             continue
         conflicting += 1
-        if row[2] < earlier[2]:
+        if row.connection < earlier.connection:
             first[key] = row
     return list(first.values()), repeated, conflicting
 
 
 def _encode(
-    source: str,
-    rows: list[tuple[Row, float, int]],
-    dropped: dict[str, int],
-    duplicates: Duplicates,
+    source: str, rows: list[DistanceRow], dropped: dict[str, int], duplicates: Duplicates
 ) -> Table:
-    words = {name: i for i, name in enumerate(dict.fromkeys(row.word for row, _, _ in rows))}
-    names = {name: j for j, name in enumerate(dict.fromkeys(row.attribute for row, _, _ in rows))}
-    connection = np.array([level for _, _, level in rows], dtype=np.int64)
-    attribute = np.array([names[row.attribute] for row, _, _ in rows], dtype=np.int64)
+    words = {name: i for i, name in enumerate(dict.fromkeys(row.word for row in rows))}
+    names = {name: j for j, name in enumerate(dict.fromkeys(row.attribute for row in rows))}
+    connection = np.array([row.connection for row in rows], dtype=np.int64)
+    attribute = np.array([names[row.attribute] for row in rows], dtype=np.int64)
     groups = np.maximum(connection - 1, 0)
     group = np.full(len(names), len(GROUPS), dtype=np.int64)
     np.minimum.at(group, attribute, groups)
     table = Table(
         source=source,
-        distance=np.array([distance for _, distance, _ in rows]),
-        word=np.array([words[row.word] for row, _, _ in rows], dtype=np.int64),
+        distance=np.array([row.distance for row in rows]),
+        word=np.array([words[row.word] for row in rows], dtype=np.int64),
         attribute=attribute,
         connection=connection,
         words=tuple(words),
         attributes=tuple(names),
         group=group,
-        word_class=_classes(words, ((r.word, r.word_class) for r, _, c in rows if c == 0)),
-        attribute_class=_classes(names, ((r.attribute, r.word_class) for r, _, _ in rows)),
+        word_class=_classes(words, ((r.word, r.word_class) for r in rows if r.connection == 0)),
+        attribute_class=_classes(names, ((r.attribute, r.word_class) for r in rows)),
         dropped=dropped,
     )
     conflicting = groups != group[attribute]
@@ -474,52 +476,31 @@ EXPECTED = "protectedWord, wordToCompare, connection and cosineDistance or cosin
 EMPTY = frozenset({"", "na", "nan", "null", "none", "n/a", "."})
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a file: words and labels stripped, numbers None where the cell is empty."""
-
-    line: int
-    word: str
-    attribute: str
-    word_class: str
-    distance: float | None
-    similarity: float | None
-    connection: str
-    connection_column: str
-
-
-def _csv_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
-    """Rows of a CSV file."""
+def _csv_rows(path: str | os.PathLike[str]) -> Lines:
+    """Rows of a CSV file; that of row names may lack a header."""
     with closing(open_content(os.fspath(path))) as file:
         reader = csv.reader(_lines(os.fspath(path), file), strict=True)
         try:
             header = next(reader, None)
             if header is None:
                 raise FileError(path, f"expected the columns {EXPECTED}, got an empty file")
-            columns = _find_columns(path, header)
-            for cells in reader:
-                if not cells:
-                    continue
+            yield 1, header
+            for cells in filter(None, reader):
                 shift = len(cells) - len(header)
                 if shift not in (0, 1) or (shift == 1 and header[0] == ""):
-                    raise FileError(
-                        path,
-                        f"expected {len(header)} cells, got {len(cells)}",
-                        line=reader.line_num,
-                    )
-                yield _row(path, reader.line_num, cells[shift:], header, columns)
+                    problem = f"expected {len(header)} cells, got {len(cells)}"
+                    raise FileError(path, problem, line=reader.line_num)
+                yield reader.line_num, cells[shift:]
         except csv.Error as error:
             raise FileError(path, f"expected CSV, got {error}", line=reader.line_num) from None
 
 
-def _frame_rows(source: str, frame: pd.DataFrame) -> Iterator[Row]:
+def _frame_rows(frame: pd.DataFrame) -> Lines:
     """Rows of a DataFrame, counted from 1."""
-    header = [str(name) for name in frame.columns]
-    columns = _find_columns(source, header)
-    missing = frame.isna().to_numpy()
-    for line, (cells, empty) in enumerate(zip(frame.to_numpy(object), missing, strict=True), 1):
-        text = ["" if absent else str(cell) for cell, absent in zip(cells, empty, strict=True)]
-        yield _row(source, line, text, header, columns)
+    with open_table(frame) as table:
+        yield 0, list(table.columns)
+        for line, cells in table.read(table.columns):
+            yield line, ["" if cell is None else str(cell) for cell in cells]
 
 
 def _lines(path: str, file: io.BufferedReader) -> Iterator[str]:
@@ -550,45 +531,6 @@ def _find_columns(path: str | os.PathLike[str], header: Sequence[str]) -> Mappin
             path, f"no column {missing[0]}: expected {EXPECTED}, got {headers[:200]}", line=1
         )
     return columns
-
-
-def _row(
-    path: str | os.PathLike[str],
-    line: int,
-    cells: Sequence[str],
-    header: Sequence[str],
-    columns: Mapping[str, int],
-) -> Row:
-    def text(role: str) -> str:
-        if role not in columns:
-            return ""
-        cell = cells[columns[role]].strip()
-        return "" if cell == "NA" else cell
-
-    def number(role: str) -> float | None:
-        cell = text(role)
-        if cell.lower() in EMPTY:
-            return None
-        try:
-            value = float(cell)
-        except ValueError:
-            raise FileError(
-                path,
-                f"column {header[columns[role]]}: expected a number, got '{cell[:40]}'",
-                line=line,
-            ) from None
-        return None if math.isnan(value) else value
-
-    return Row(
-        line,
-        text("word"),
-        text("attribute"),
-        text("word_class"),
-        number("distance"),
-        number("similarity"),
-        text("connection"),
-        header[columns["connection"]],
-    )
 
 
 SCALES = {
@@ -728,7 +670,7 @@ def _skewed(rng: np.random.Generator, shape: tuple[int, ...], skew: float) -> Fl
 
 
 def _clusters(kinds: Ints, size: int) -> Ints:
-    """Number groups of so many neighbours of one kind; the last of a kind may be smaller."""
+    """Number groups of `size` neighbours of one kind; the last of a kind may be smaller."""
     starts = np.ones(kinds.size, dtype=bool)
     run = 0
     for k in range(1, kinds.size):

@@ -1,8 +1,8 @@
-"""Results in, self-contained HTML pages, figures and cards out."""
+"""Results in, self-contained HTML pages, figures and cards out.
 
-from evenhand.report.fewshot import write_run
-from evenhand.report.page import write_report
-from evenhand.report.scores import write_scores
-from evenhand.report.verdicts import Verdict
+The names that users import are listed in `__init__.pyi`, once, and loaded when first used.
+"""
 
-__all__ = ["Verdict", "write_report", "write_run", "write_scores"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

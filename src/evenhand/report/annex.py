@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evenhand.report.blocks import Block, Prose, Section, Table
+from evenhand.report.blocks import Block, PageTable, Prose, Section
 from evenhand.report.methods import label_of
 from evenhand.report.verdicts import SUBJECTS
 
 if TYPE_CHECKING:
-    from evenhand.report.answer import Answer
+    from evenhand.report.answer import AuditAnswer
     from evenhand.report.findings import Findings
 
 prose = Prose("annex")
@@ -19,7 +19,7 @@ prose = Prose("annex")
 def annex_section(findings: Findings) -> Section:
     """What was examined, by which measure, on which data, and what was not examined."""
     answer = findings.answer
-    examined = Table.of(
+    examined = PageTable.of(
         prose.table_examined(),
         ("What", "Topic", "Measures", "Result", "Could have been seen"),
         (
@@ -33,10 +33,10 @@ def annex_section(findings: Findings) -> Section:
             for row in answer.findings
         ),
     )
-    asked = Table.of(
+    asked = PageTable.of(
         prose.table_asked(), ("Asked", "Done here", "Not done here"), _asked(findings, answer)
     )
-    missing = Table.of(prose.table_missing(), ("What", "Why"), _missing(findings))
+    missing = PageTable.of(prose.table_missing(), ("What", "Why"), _missing(findings))
     blocks: list[Block] = [
         prose.text("annex"),
         asked,
@@ -46,14 +46,14 @@ def annex_section(findings: Findings) -> Section:
     return Section("annex", "Annex for auditors", blocks if answer.findings else [])
 
 
-def _asked(findings: Findings, answer: Answer) -> Iterator[tuple[str, str, str]]:
+def _asked(findings: Findings, answer: AuditAnswer) -> Iterator[tuple[str, str, str]]:
     """One row per point: what is asked, what was done, what was not."""
     named = {
         "subjects": [
             f"{SUBJECTS.get(kind, kind)} {facts['name']}"
             for kind, facts in findings.subjects.items()
         ],
-        "data": findings.subjects.get("data"),
+        "data": findings.subjects.get("corpus"),
         "topics": list(dict.fromkeys(row.topic for row in answer.findings)),
         "rows": answer.findings,
         "found": [row for row in answer.findings if row.found],

@@ -13,18 +13,27 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from evenhand.charts import BLUE, GREY, forest
-from evenhand.instruments import LANGUAGE, all_declarations, find
+from evenhand.instruments import LANGUAGE, Instrument, find
 from evenhand.judging import Level, excludes
-from evenhand.report.blocks import Figure, Prose, Text
+from evenhand.report.blocks import Figure, Prose, Text, figure
 from evenhand.report.methods import label_of, method
-from evenhand.report.verdicts import SUBJECTS, Verdict, VerdictTest
+from evenhand.report.verdicts import (
+    SUBJECTS,
+    Verdict,
+    VerdictTest,
+    fewshot_changes,
+    find_mitigation,
+    leads,
+)
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.sizes import SIZES, name_size
 
 if TYPE_CHECKING:
     from evenhand.report.findings import Findings, StageResult
 
-ORDER = ("predictions", "model", "causal", "classifier", "encoder", "vectors", "data")
+ORDER = (
+    *("predictions", "answers", "masked", "causal", "fewshot", "encoder", "vectors", "corpus"),
+)
 """What is said first: what a system does before how it represents words, and data last."""
 LEVELS: tuple[Level, ...] = (
     "strong evidence",
@@ -34,7 +43,7 @@ LEVELS: tuple[Level, ...] = (
     "not measured",
 )
 FOUND = LEVELS[:2]
-SIMULATED = ("data", "classifier")
+SIMULATED = ("corpus", "fewshot")
 """What simulated data make simulated: the data, and the classifiers trained on them."""
 RECOVERY = "recovery_linear"
 """The test of what a mitigation of vectors has left."""
@@ -102,7 +111,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What can be done about a finding or an open question, and the command that does it."""
+    """Advice on a finding or an open question, with its command."""
 
     about: str
     text: str
@@ -110,7 +119,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AuditAnswer:
     """What an audit found, in the order of reading.
 
     `str(answer)` is the first screen as plain text; `to_dict` is part of results.json.
@@ -141,7 +150,7 @@ class Answer:
         return "\n".join(self.lines())
 
 
-def build_answer(findings: Findings) -> Answer:
+def build_answer(findings: Findings) -> AuditAnswer:
     """The answer of an audit."""
     simulated = is_simulated(findings)
     ranked = sorted(
@@ -156,7 +165,7 @@ def build_answer(findings: Findings) -> Answer:
     rows = tuple(_finding(findings, verdict, simulated) for verdict in ranked)
     remedies = tuple(_remedies(findings))
     checked = [row for row in rows if row.level != "not measured"]
-    return Answer(
+    return AuditAnswer(
         headline=prose.headline(
             checked=[row for row in checked if not row.simulated],
             planted=[row for row in checked if row.simulated],
@@ -173,20 +182,22 @@ def build_answer(findings: Findings) -> Answer:
 
 def is_simulated(findings: Findings) -> bool:
     """Whether the texts of the audit are simulated."""
-    return str(findings.subjects.get("data", {}).get("source", "")).startswith("simulated")
+    return str(findings.subjects.get("corpus", {}).get("source", "")).startswith("simulated")
 
 
 def _notices(findings: Findings, simulated: bool) -> Iterator[str]:
-    """What readers need to know before the first number."""
+    """Notes that stand before the first number."""
     if simulated:
         yield prose.notice_simulated(
             subjects={verdict.subject for verdict in findings.verdicts},
-            name=findings.subjects["data"]["name"],
+            name=findings.subjects["corpus"]["name"],
         )
     if findings.topics or any(kind in findings.subjects for kind in LANGUAGE):
         yield prose.notice_content()
     if findings.settings.get("quick"):
         yield prose.notice_quick()
+    if any(stage.details.get("examples") for stage in findings.of("collect")):
+        yield prose.notice_answers()
     for stage in findings.failed:
         yield prose.notice_failed(stage=stage)
 
@@ -245,7 +256,7 @@ def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Te
     if not rows:
         return None
     starts = [{"value": d, "text": name[0].upper()} for name, d in SIZES.items() if d]
-    return prose.figure(
+    return figure(
         "deciding",
         lambda: forest(
             rows,
@@ -260,12 +271,13 @@ def deciding_forest(findings: Findings, *, leading: bool = False) -> Figure | Te
             text_title="size",
             digits=2,
         ),
-        rows=rows,
+        prose.words_deciding(rows=rows),
+        prose.caption_deciding(),
     )
 
 
 def _leading(verdict: Verdict) -> list[VerdictTest]:
-    """The test whose size stands for a verdict, or the first that decides."""
+    """The test whose size represents a verdict, or the first that decides."""
     return [verdict.size] if verdict.size else list(verdict.tests[:1])
 
 
@@ -291,19 +303,14 @@ def _smallest_p(verdict: Verdict) -> VerdictTest | None:
 
 def _how(findings: Findings, verdict: Verdict) -> str:
     """The measures behind a verdict, each with what it was measured on."""
-    parts: dict[str, list[VerdictTest]] = {}
+    parts: dict[str, tuple[int, str]] = {}
     for test in verdict.tests:
-        parts.setdefault(test.metric, []).append(test)
-    if verdict.subject == "data":
-        texts = findings.subjects.get("data", {}).get("texts")
-        return "; ".join(prose.how(label=label_of(name), n=texts, unit="texts") for name in parts)
+        n, _ = parts.get(test.metric, (0, ""))
+        parts[test.metric] = max(n, test.n), test.unit
+        if verdict.subject == "corpus":
+            parts[test.metric] = findings.subjects.get("corpus", {}).get("texts") or 0, "texts"
     return "; ".join(
-        prose.how(
-            label=label_of(metric),
-            n=max((test.n for test in tests), default=0),
-            unit=tests[0].unit,
-        )
-        for metric, tests in parts.items()
+        prose.how(label=label_of(metric), n=n, unit=unit) for metric, (n, unit) in parts.items()
     )
 
 
@@ -314,9 +321,7 @@ def _example(findings: Findings, ranked: Sequence[Verdict]) -> Example | None:
     """
     for verdict in ranked:
         metric = verdict.size.metric if verdict.size else ""
-        exhibit = getattr(find(metric), "exhibit", None) if metric else None
-        if exhibit is None:
-            continue
+        exhibit = (find(metric) or Instrument).exhibit
         queries = {test.query for test in verdict.tests if test.metric == metric and test.found}
         chosen = [
             shown
@@ -325,13 +330,8 @@ def _example(findings: Findings, ranked: Sequence[Verdict]) -> Example | None:
         ]
         if chosen:
             shown = max(chosen, key=lambda item: item.effect)
-            return Example(
-                text=shown.text,
-                readings=shown.readings,
-                name=verdict.name,
-                topic=verdict.topic,
-                measure=label_of(metric),
-            )
+            about = {"name": verdict.name, "topic": verdict.topic, "measure": label_of(metric)}
+            return Example(text=shown.text, readings=shown.readings, **about)
     return None
 
 
@@ -360,6 +360,31 @@ def _remedies(findings: Findings) -> Iterator[Remedy]:
     yield from _few_shot(findings)
 
 
+def _remedy(
+    subject: str,
+    about: str,
+    name: str,
+    change: Comparison,
+    text: str,
+    /,
+    *,
+    cost: str = "",
+    left: str = "",
+    **named: object,
+) -> Remedy:
+    """A mitigation by its name, about a topic, with the sentence `text` of the template."""
+    helped = change.direction == "better"
+    return Remedy(
+        subject=subject,
+        topic=about,
+        method=name,
+        helped=helped,
+        sentence=getattr(prose, text)(change=change, helped=helped, **named),
+        cost=cost,
+        left=left,
+    )
+
+
 def _debiased(
     findings: Findings, topic: str, tried: Sequence[tuple[StageResult, Comparison]]
 ) -> Remedy:
@@ -367,91 +392,51 @@ def _debiased(
     stage, change = min(
         tried, key=lambda pair: abs(pair[1].after.value - (pair[1].before.ideal or 0.0))
     )
-    costs = [m for m in stage.measurements if m.metric in COSTS]
-    hidden = next((c for c in stage.comparisons if c.metric == RECOVERY), None)
-    return Remedy(
-        subject="vectors",
+    method = str(stage.details["method"])
+    costs = [prose.debiasing_cost(measured=m) for m in stage.measurements if m.metric in COSTS]
+    hidden = [prose.hidden(change=c) for c in stage.comparisons if c.metric == RECOVERY]
+    return _remedy(
+        "vectors",
+        topic,
+        method,
+        change,
+        "debiased",
+        name=findings.subjects["vectors"]["name"],
         topic=topic,
-        method=str(stage.details["method"]),
-        helped=_helped(change),
-        sentence=prose.debiased(
-            name=findings.subjects["vectors"]["name"],
-            topic=topic,
-            method=stage.details["method"],
-            tried=len(tried),
-            label=label_of(change.metric),
-            change=change,
-            helped=_helped(change),
-        ),
-        cost=prose.debiasing_cost(measured=costs[0]) if costs else "",
-        left=prose.hidden(change=hidden) if hidden is not None else "",
+        method=method,
+        tried=len(tried),
+        label=label_of(change.metric),
+        cost="".join(costs[:1]),
+        left="".join(hidden[:1]),
     )
 
 
-def leads(subject: str) -> str:
-    """The measure of a subject that leads its verdicts."""
-    return next(about.name for about in all_declarations([subject]) if about.role == "leads")
-
-
-def _helped(change: Comparison) -> bool:
-    return change.effect.startswith(("better", "nearer"))
-
-
 def _finetuned(findings: Findings) -> Iterator[Remedy]:
+    method = "fine-tuning on text with half of the genders swapped"
+    name = findings.model.get("name", "the model")
     for stage in findings.of("finetune"):
         changes = {c.metric: c for c in reversed(stage.comparisons)}
-        change, cost = changes.get(leads("model")), changes.get("perplexity")
-        if change is not None:
-            yield Remedy(
-                subject="model",
-                topic="gender",
-                method="fine-tuning on text with half of the genders swapped",
-                helped=_helped(change),
-                sentence=prose.finetuned(
-                    name=findings.model.get("name", "the model"),
-                    change=change,
-                    helped=_helped(change),
-                ),
-                cost=prose.finetuning_cost(change=cost) if cost is not None else "",
-            )
+        cost = changes.get("perplexity")
+        paid = "" if cost is None else prose.finetuning_cost(change=cost)
+        if (change := changes.get(leads("masked"))) is not None:
+            yield _remedy("masked", "gender", method, change, "finetuned", name=name, cost=paid)
 
 
 def _few_shot(findings: Findings) -> Iterator[Remedy]:
     """Of several mitigations, the one that leaves the smallest mean bias over the networks."""
-    from evenhand.report.fewshot import read_networks
-
-    networks = read_networks(findings)
-    names = networks[0].changes if networks else ()
-    tried = {
-        name: [network.changes[name] for network in networks]
-        for name in names
-        if all(name in network.changes for network in networks)
-    }
-    left = {
-        name: sum(abs(bias.parts[0].after.value) for _, bias in changes)
-        for name, changes in tried.items()
-    }
-    left = {name: value for name, value in left.items() if not math.isnan(value)}
-    if not left:
-        return
-    best = min(sorted(left), key=lambda name: left[name])
-    network = max(networks, key=lambda n: abs(n.changes[best][1].parts[0].before.value))
-    accuracy, bias = network.changes[best]
-    change = bias.parts[0]
-    yield Remedy(
-        subject="classifier",
-        topic="gender",
-        method=best,
-        helped=_helped(change),
-        sentence=prose.few_shot(
-            method=best,
-            network=network.name,
-            tried=len(left),
-            change=change,
-            helped=_helped(change),
-        ),
-        cost=prose.few_shot_cost(change=accuracy.change),
-    )
+    found = find_mitigation(fewshot_changes(findings))
+    if found is not None:
+        yield _remedy(
+            "fewshot",
+            "gender",
+            found["best"],
+            found["change"],
+            "few_shot",
+            method=found["best"],
+            network=found["network"],
+            tried=found["tried"],
+            cost=prose.few_shot_cost(change=found["cost"]),
+        )
 
 
 # ---------------------------------------------------------------------------------------- actions

@@ -12,9 +12,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.charts import Chart, finite, inline, to_svgs
-from evenhand.errors import InputError
-from evenhand.files import replace_file
+from evenhand.charts import Chart, chart_title, finite, inline, not_drawn, to_svgs
+from evenhand.errors import DrawingError, InputError
+from evenhand.files import replace_file, signed
 from evenhand.wording import (
     interval,
     number,
@@ -60,7 +60,10 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, chart: Chart, caption: str, words: str) -> Figure:
-        wide, narrow = to_svgs(chart)
+        try:
+            wide, narrow = to_svgs(chart)
+        except DrawingError as error:
+            wide = narrow = not_drawn(error)
         return cls(name, wide, caption, words, narrow)
 
     @property
@@ -76,42 +79,42 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """What a cell shows, and for numbers what it is sorted by."""
+class TableCell:
+    """The text of a cell, and for numbers its sort key."""
 
     text: str
     value: float | None = None
 
 
-def cell(value: float | str | None, digits: int = 3) -> Cell:
+def cell(value: float | str | None, digits: int = 3) -> TableCell:
     """A cell with a number or a text."""
     if isinstance(value, str):
-        return Cell(value)
-    return Cell(number(value, digits), finite(value))
+        return TableCell(value)
+    return TableCell(number(value, digits), finite(value))
 
 
-def count(value: int | None) -> Cell:
+def count(value: int | None) -> TableCell:
     """A cell with a whole number."""
-    return Cell("–") if value is None else Cell(f"{value:,}", float(value))
+    return TableCell("–") if value is None else TableCell(f"{value:,}", float(value))
 
 
-def share(value: float | None) -> Cell:
+def share(value: float | None) -> TableCell:
     """A cell with a share in percent."""
-    return Cell("–" if value is None else percent(value), value)
+    return TableCell("–" if value is None else percent(value), value)
 
 
-def span(low: float | None, high: float | None, digits: int = 3) -> Cell:
+def span(low: float | None, high: float | None, digits: int = 3) -> TableCell:
     """A cell with an interval, sorted by its lower end."""
-    return Cell(interval(low, high, digits), finite(low))
+    return TableCell(interval(low, high, digits), finite(low))
 
 
-def p_cell(p: float | None, draws: float | None = None) -> Cell:
+def p_cell(p: float | None, draws: float | None = None) -> TableCell:
     """A cell with a p-value, with the digits that its random draws support."""
-    return Cell(p_value(p, draws), p)
+    return TableCell(p_value(p, draws), p)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A sortable table with a `name` of its own on its page.
 
     Long ones open on request; `folded` ones always do, and are not printed where they are long.
@@ -119,7 +122,7 @@ class Table:
 
     caption: str
     headers: Sequence[str]
-    rows: Sequence[Sequence[Cell]] = field(repr=False)
+    rows: Sequence[Sequence[TableCell]] = field(repr=False)
     words: bool = False
     folded: bool = False
     name: str = ""
@@ -127,7 +130,7 @@ class Table:
 
     @property
     def title(self) -> str:
-        """The caption without what stands in brackets at its end."""
+        """The caption without the brackets at its end."""
         return self.caption.split(" (")[0]
 
     @property
@@ -142,16 +145,16 @@ class Table:
         cls,
         caption: str,
         headers: Sequence[str],
-        rows: Iterable[Sequence[Cell | str]],
+        rows: Iterable[Sequence[TableCell | str]],
         *,
         words: bool = False,
         folded: bool = False,
-    ) -> Table:
-        cells = [[Cell(c) if isinstance(c, str) else c for c in row] for row in rows]
+    ) -> PageTable:
+        cells = [[TableCell(c) if isinstance(c, str) else c for c in row] for row in rows]
         return cls(caption, headers, cells, words, folded)
 
 
-Columns = Mapping[str, Callable[[Any], Cell | str]]
+Columns = Mapping[str, Callable[[Any], TableCell | str]]
 """The headings of a table, each with what its cells show of a result."""
 
 
@@ -163,7 +166,7 @@ def result_table(
     *,
     words: bool = False,
     folded: bool = False,
-) -> Table:
+) -> PageTable:
     """A table of results: one row per result, which comes last in its row, after its names.
 
     >>> from evenhand.results import Estimate
@@ -171,7 +174,7 @@ def result_table(
     >>> [c.text for c in result_table("", ("Measure",), rows, value_columns(0.95)).rows[0]]
     ['weat', '1.500', '[1.000, 1.900]']
     """
-    return Table.of(
+    return PageTable.of(
         caption,
         (*names, *columns),
         ((*texts, *(show(result) for show in columns.values())) for *texts, result in rows),
@@ -180,34 +183,15 @@ def result_table(
     )
 
 
-def value_columns(
-    prob: float | None = None, value: str = "Value", interval: str = "", digits: int = 3
-) -> Columns:
+def value_columns(prob: float | None = None, value: str = "Value") -> Columns:
     """A value and its interval."""
-    ends = f"{percent(prob)} interval" if prob else "Interval"
     return {
-        value: lambda m: cell(m.value, digits),
-        interval or ends: lambda m: span(m.low, m.high, digits),
-    }
-
-
-def change_columns(interval: str = "Interval of the change") -> Columns:
-    """A comparison: before, after, the change with its interval, and its effect in words."""
-    return {
-        "Before": lambda c: cell(c.before.value),
-        "After": lambda c: cell(c.after.value),
-        "Change": lambda c: cell(c.change.value),
-        interval: lambda c: span(c.change.low, c.change.high),
-        "Effect": lambda c: c.effect,
+        value: lambda m: cell(m.value),
+        f"{percent(prob)} interval" if prob else "Interval": lambda m: span(m.low, m.high),
     }
 
 
 P: Columns = {"p": lambda m: p_cell(m.p, m.draws)}
-
-
-def n_column(heading: str) -> Columns:
-    """The number of items behind a result."""
-    return {heading: lambda m: count(m.n)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,19 +203,7 @@ class Judged:
     kind: Literal["judged"] = "judged"
 
 
-Block = Text | Figure | Table | Judged
-
-
-def not_measured(
-    skipped: Iterable[Mapping[str, str]],
-    name: Callable[[Mapping[str, str]], str] | None = None,
-    text: str = "Not measured",
-) -> list[Block]:
-    """What stages could not measure, as warnings with the reason, after its name if given."""
-    return [
-        Text(": ".join((text, *([name(skip)] if name else []), skip["reason"])) + ".", "warning")
-        for skip in skipped
-    ]
+Block = Text | Figure | PageTable | Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +248,7 @@ def lay_out(sections: Sequence[Section]) -> list[Section]:
             said.update({sentence: block.name for sentence in sentences if sentence not in said})
             caption = head + upper_first(new) if like else block.caption
             return replace(block, caption=caption, like=like, folded=not first)
-        if isinstance(block, Table):
+        if isinstance(block, PageTable):
             name = slug(block.caption)
             count = itertools.count(2)
             unique = name
@@ -299,21 +271,21 @@ class Prose:
 
     A template has a macro for each text; its parameters are what the text needs.
 
-    >>> Prose("vectors").title_weat()
-    'Word association tests (WEAT)'
+    >>> Prose("stages").title("filter")
+    'Sentences that assume a gender'
     """
 
     def __init__(self, template: str) -> None:
         self._template = template
 
     def __getattr__(self, name: str) -> Callable[..., str]:
-        def say(*values: Any, **named: Any) -> str:
+        def say(*values: object, **named: object) -> str:
             macros = _texts().get_template(f"{self._template}.jinja").module
             return re.sub(r"[ \n]+", " ", str(getattr(macros, name)(*values, **named))).strip()
 
         return say
 
-    def lines(self, name: str, /, *values: Any, **named: Any) -> list[str]:
+    def lines(self, name: str, /, *values: object, **named: object) -> list[str]:
         """The items of a text that is a list, each beginning with a dash on a new line."""
         text = str(
             getattr(_texts().get_template(f"{self._template}.jinja").module, name)(*values, **named)
@@ -321,41 +293,46 @@ class Prose:
         items = re.split(r"^- ", text.strip(), flags=re.MULTILINE)
         return [re.sub(r"[ \n]+", " ", item).strip() for item in items if item.strip()]
 
-    def text(self, name: str, /, *values: Any, **named: Any) -> Text:
+    def text(self, name: str, /, *values: object, **named: object) -> Text:
         """The text as a paragraph."""
         return Text(getattr(self, name)(*values, **named))
 
-    def figure(
-        self, name: str, draw: Callable[[], Chart], text: str = "", /, **named: Any
-    ) -> Figure | Text:
-        """The figure with its caption (`caption_…`) and its description (`words_…`).
 
-        Without data to draw, a warning with the reason.
-        """
-        from altair.utils.schemapi import debug_mode
-
-        key = text or name.replace("-", "_")
-        try:
-            with debug_mode(False):  # charts are valid, as tests show; a check takes half the time
-                chart = draw()
-        except InputError as error:
-            return Text(f"No figure: {error}.", "warning")
-        caption = getattr(self, f"caption_{key}")(**named)
-        return Figure.of(name, chart, caption, getattr(self, f"words_{key}")(**named))
+HOW = (
+    "the dot is the value and the line its interval, which covers the values that the data leave "
+    "plausible; a dashed line or a grey tick is the value without bias, a pale band what chance "
+    "gives."
+)
+"""How to read a forest."""
 
 
-def listed(results: Iterable[tuple[str, Any]], digits: int = 3, ends: bool = True) -> str:
-    """The labels and values of results, with their intervals unless `ends` is false.
+def figure(name: str, draw: Callable[[], Chart], words: str = "", how: str = HOW) -> Figure | Text:
+    """The chart as a figure; without data to draw, a warning with the reason.
+
+    A chart that has a description says itself how to read it; `words` stand for the chart, by
+    default its title.
+    """
+    from altair.utils.schemapi import debug_mode
+
+    try:
+        with debug_mode(False):  # charts are valid, as tests show; a check takes half the time
+            chart = draw()
+    except InputError as error:
+        return Text(f"No figure: {error}.", "warning")
+    own = chart._get("description")
+    how = own if isinstance(own, str) else how
+    title = words or f"{chart_title(chart) or name}. The tables have all numbers."
+    return Figure.of(name, chart, f"How to read it: {how}", visible(title))
+
+
+def listed(results: Iterable[tuple[str, Any]]) -> str:
+    """The labels and values of results with their intervals.
 
     >>> from evenhand.results import Estimate
-    >>> listed([("weat", Estimate(value=1.5, low=1.0, high=1.9))], 1)
-    'weat 1.5 [1.0, 1.9]'
+    >>> listed([("weat", Estimate(value=1.5, low=1.0, high=1.9))])
+    'weat 1.500 [1.000, 1.900]'
     """
-    return "; ".join(
-        f"{label} {number(m.value, digits)}"
-        + (f" {interval(m.low, m.high, digits)}" if ends else "")
-        for label, m in results
-    )
+    return "; ".join(f"{label} {number(m.value)} {interval(m.low, m.high)}" for label, m in results)
 
 
 FILTERS: Mapping[str, Any] = {
@@ -393,7 +370,7 @@ def _texts() -> Environment:
 
 
 def render_page(
-    template: str, sections: Sequence[Section], start: Sequence[Section] = (), **values: Any
+    template: str, sections: Sequence[Section], start: Sequence[Section] = (), **values: object
 ) -> str:
     """One self-contained HTML file: `start` on the first tab, then a tab for each section.
 
@@ -442,10 +419,10 @@ def write_results(
         notices=notices,
     )
     with replace_file(path) as file:
-        file.write(text.encode())
+        file.write(signed(text))
     return Path(path)
 
 
-def render_text(template: str, **values: Any) -> str:
+def render_text(template: str, **values: object) -> str:
     """A text file, such as Markdown, from its template."""
     return _texts().get_template(template).render(**values)

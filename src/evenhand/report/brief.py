@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenhand.citations import bibtex, keys_of
-from evenhand.instruments import find
+from evenhand.instruments import Declaration, find
 from evenhand.report.answer import deciding_forest, prose
 from evenhand.report.blocks import Figure, render_page
-from evenhand.report.methods import Method, method
+from evenhand.report.methods import method
 from evenhand.report.verdicts import SUBJECTS, rules
 from evenhand.statistics.sizes import SIZES
 
@@ -56,19 +56,14 @@ def render_methods(findings: Findings) -> str:
 
 def measured_methods(findings: Findings) -> list[dict[str, Any]]:
     """The measures of an audit in the order of its stages, with what they were measured on."""
-    results: dict[str, list[Measurement]] = {}
-    for stage in findings.stages:
-        changed = [c.after for c in stage.comparisons]
-        for m in (*stage.measurements, *changed):
-            results.setdefault(m.metric, []).append(m)
     return [
         {"metric": metric, "method": known, **_basis(metric, known, measured)}
-        for metric, measured in results.items()
+        for metric, measured in findings.by_metric().items()
         if (known := method(metric)) is not None
     ]
 
 
-def _basis(metric: str, known: Method, measured: Sequence[Measurement]) -> Mapping[str, Any]:
+def _basis(metric: str, known: Declaration, measured: Sequence[Measurement]) -> Mapping[str, Any]:
     """What the intervals and p-values of a measure rest on, its part in verdicts, its sources."""
     instrument = find(metric)
     return {

@@ -16,46 +16,38 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from evenhand.errors import InputError
 from evenhand.files import replace_file
-from evenhand.instruments import LANGUAGE, find
+from evenhand.instruments import LANGUAGE, Declaration, find
+from evenhand.report.answer import is_simulated
 from evenhand.report.blocks import render_text
 from evenhand.report.findings import Findings, read_findings
-from evenhand.report.methods import Method, label_of, method, methods
-from evenhand.report.text import class_leanings
-from evenhand.report.vectors import LEAD
-from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, rules
-from evenhand.wording import number, p_value, percent, slug
+from evenhand.report.methods import label_of, method, methods
+from evenhand.report.verdicts import SUBJECTS, Number, Subject, Verdict, leads, rules
+from evenhand.wording import number, percent, shortest, slug
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 JUDGED: Mapping[str, tuple[Subject, ...]] = {
-    "model": ("model", "classifier"),
-    "causal": ("causal", "classifier"),
-    "encoder": ("encoder", "classifier"),
+    "masked": ("masked", "fewshot"),
+    "causal": ("causal", "answers", "fewshot"),
+    "encoder": ("encoder", "fewshot"),
     "vectors": ("vectors",),
-    "data": ("data", "classifier"),
+    "corpus": ("corpus", "fewshot"),
 }
 """The verdicts of each kind of card: classifiers are made of a model and data."""
 
 TASKS: Mapping[str, tuple[str, str]] = {
     "vectors": ("feature-extraction", "Word vectors"),
-    "model": ("fill-mask", "Masked language model"),
+    "masked": ("fill-mask", "Masked language model"),
     "causal": ("text-generation", "Causal language model"),
+    "answers": ("text-generation", "What the model writes"),
     "encoder": ("sentence-similarity", "Sentence encoder"),
-    "classifier": ("text-classification", "Few-shot classification"),
+    "fewshot": ("text-classification", "Few-shot classification"),
 }
 """The hub's name of what is done with each subject, and ours."""
 
 CARDS = ("summary.md", "model_card.md", "vectors_card.md", "data_card.md")
 SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M")
-PARTS = {
-    "data": ("text",),
-    "vectors": ("vectors", "posterior"),
-    "model": ("masked",),
-    "causal": ("causal",),
-    "encoder": ("encoder",),
-    "classifier": ("fewshot",),
-}
 FACTS = {
     "words": "words",
     "dim": "dimensions",
@@ -98,19 +90,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in ruled)
 
 
-def bullets(lines: Iterable[str]) -> str:
-    """A list of texts that are Markdown already."""
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def paragraphs(parts: Iterable[str]) -> str:
-    """The parts that are not empty, with an empty line between them."""
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _render(template: str, **values: Any) -> str:
+def render_markdown(template: str, **values: object) -> str:
     """The template with its runs of empty lines collapsed."""
-    text = render_text(template, escape=escape, table=table, **values)
+    text = render_text(
+        template, escape=escape, table=table, span=span, about=_about, shortest=shortest, **values
+    )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -148,34 +132,26 @@ def model_card(findings: Findings, about: Literal["model", "vectors"] | None = N
 
 def data_card(findings: Findings) -> str:
     """The results on the data as a block for their card."""
-    data = findings.subjects.get("data")
+    data = findings.subjects.get("corpus")
     if data is None:
         raise InputError(
             f"data card: expected an audit of data, got one of {', '.join(findings.subjects)}"
         )
-    judged = [v for v in findings.verdicts if v.subject in JUDGED["data"]]
+    judged = [v for v in findings.verdicts if v.subject in JUDGED["corpus"]]
     front = _dataset_metadata(str(data["name"]), int(data["texts"]))
-    return _card(findings, "data", str(data["name"]), judged, front, data=_data_facts(findings))
+    return _card(findings, "corpus", str(data["name"]), judged, front, data=_data_facts(findings))
 
 
 def _card(
-    findings: Findings, kind: str, name: str, judged: Sequence[Verdict], front: str, **more: Any
+    findings: Findings, kind: str, name: str, judged: Sequence[Verdict], front: str, **more: object
 ) -> str:
-    return _render(
+    return render_markdown(
         "card.md.jinja",
         front=front,
         name=name,
         findings=findings,
         **_common(findings, judged, JUDGED[kind], (kind,)),
         methods=_methods(findings, JUDGED[kind]),
-        tests=table(
-            ("What", "Deciding test", "p, corrected for the number of tests", "Outcome"),
-            (
-                (_about(v), t.label, p_value(t.p, t.draws), t.outcome)
-                for v in judged
-                for t in v.tests
-            ),
-        ),
         **{"data": None, **more},
     )
 
@@ -184,27 +160,22 @@ def summary_markdown(findings: Findings) -> str:
     """All verdicts with their numbers on one page, and where the figures and tables are."""
     judged = findings.verdicts
     files = sorted(findings.run.get("files", []))
-    rows = [
-        (
-            SUBJECTS[verdict.subject],
-            _about(verdict),
-            verdict.level,
-            *_first_number(verdict),
-        )
-        for verdict in judged
-    ]
-    headers = ("Subject", "What", "Evidence of bias", "First number", "Interval", "p")
-    return _render(
+    return render_markdown(
         "summary.md.jinja",
         findings=findings,
-        levels=table(headers, rows),
+        titles=SUBJECTS,
         **_common(
             findings,
             judged,
             tuple(dict.fromkeys(verdict.subject for verdict in judged)),
             tuple(findings.subjects),
         ),
-        mitigated=_mitigated(findings),
+        mitigated=[
+            (stage, c)
+            for stage in findings.of("mitigation")
+            for c in stage.comparisons
+            if c.metric == leads("vectors")
+        ],
         figures=_links(files, "figures"),
         tables=_links(files, "tables"),
     )
@@ -223,7 +194,7 @@ def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
         texts["model_card.md"] = model_card(findings)
     if findings.model and "vectors" in findings.subjects:
         texts["vectors_card.md"] = model_card(findings, "vectors")
-    if "data" in findings.subjects:
+    if "corpus" in findings.subjects:
         texts["data_card.md"] = data_card(findings)
     for name in CARDS:
         if name not in texts:  # of an earlier audit in this folder
@@ -231,7 +202,7 @@ def write_cards(folder: str | os.PathLike[str]) -> list[Path]:
     written = []
     for name, text in texts.items():
         written.append(Path(folder) / name)
-        with replace_file(written[-1]) as file:
+        with replace_file(written[-1], entry=True) as file:
             file.write(text.encode())
     return written
 
@@ -245,38 +216,15 @@ def _common(
     subjects: Sequence[Subject],
     kinds: Sequence[str],
 ) -> dict[str, Any]:
-    """What cards and summaries share."""
+    """The common values of cards and summaries."""
     return {
         "version": findings.run["versions"]["evenhand"],
         "day": findings.run["time"][:10],
-        "verdicts": [(_about(verdict), verdict) for verdict in judged],
-        "numbers": table(
-            (
-                "What",
-                "Number",
-                "Value",
-                f"{percent(findings.settings['prob'])} interval",
-                "p",
-                "Without bias",
-            ),
-            (
-                (
-                    _about(verdict),
-                    shown.label,
-                    number(shown.value),
-                    span(shown.low, shown.high),
-                    p_value(shown.p_value, shown.draws),
-                    "–" if shown.ideal is None else f"{shown.ideal:g}".replace("-", "−"),
-                )
-                for verdict in judged
-                for shown in numbers_of(findings, verdict)
-            ),
-        ),
+        "verdicts": judged,
+        "numbers": [(v, shown) for v in judged for shown in numbers_of(findings, v)],
         "limits": list(dict.fromkeys(v.cannot_mean for v in judged if v.cannot_mean)),
         "subjects": list(dict.fromkeys(verdict.subject for verdict in judged)),
-        "simulated": str(findings.subjects.get("data", {}).get("source", "")).startswith(
-            "simulated"
-        ),
+        "simulated": is_simulated(findings),
         "missing": _missing(findings, subjects),
         "facts": _run_facts(findings, kinds),
     }
@@ -289,15 +237,7 @@ def numbers_of(findings: Findings, verdict: Verdict) -> list[Number]:
     numbers = list(verdict.numbers)
     if verdict.subject == "vectors":
         numbers += [
-            Number(
-                label=label_of(m, verdict.topic),
-                value=m.value,
-                low=m.low,
-                high=m.high,
-                p_value=m.p,
-                draws=m.draws,
-                ideal=m.ideal,
-            )
+            Number.of(m, label_of(m, verdict.topic))
             for m in findings.measured("measures", verdict.topic)
             if (instrument := find(m.metric)) is not None
             and (instrument.declaration.decides or instrument.declaration.role == "shown")
@@ -312,16 +252,8 @@ def _about(verdict: Verdict) -> str:
     return f"{verdict.name}, {verdict.topic}" if verdict.name else verdict.topic
 
 
-def _first_number(verdict: Verdict) -> tuple[str, str, str]:
-    if not verdict.numbers:
-        return "–", "–", "–"
-    first = verdict.numbers[0]
-    label = f"{first.label} {number(first.value)}"
-    return label, span(first.low, first.high), p_value(first.p_value, first.draws)
-
-
 def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:
-    """What failed, could not be measured or had to be left out, by name."""
+    """Names of what failed, could not be measured or was left out."""
     stages = [stage for stage in findings.stages if stage.subject in subjects]
     lines = [f"{stage.title} failed: {stage.failed}" for stage in stages if stage.failed]
     unmeasured: dict[str, list[Mapping[str, str]]] = {}
@@ -342,9 +274,9 @@ def _missing(findings: Findings, subjects: Sequence[Subject]) -> list[str]:
 
 def _methods(findings: Findings, subjects: Sequence[Subject]) -> dict[str, Any]:
     """How it was measured: the measures, and the rules of the verdicts."""
-    rows: list[Method] = []
+    rows: list[Declaration] = []
     for subject in subjects:
-        for part in PARTS[subject]:
+        for part in (subject, "posterior") if subject == "vectors" else (subject,):
             if part == "vectors":
                 tested = {
                     t.metric for v in findings.verdicts if v.subject == "vectors" for t in v.tests
@@ -356,10 +288,7 @@ def _methods(findings: Findings, subjects: Sequence[Subject]) -> dict[str, Any]:
                 rows += methods(part).values()
     titles = [SUBJECTS[subject] for subject in subjects]
     return {
-        "table": table(
-            ("Measure", "Question", "Formula", "Source"),
-            ((row.label, row.question, row.formula, row.source) for row in rows),
-        ),
+        "measures": rows,
         "rules": [
             f"{title}: {rule}"
             for title, given in rules(findings)
@@ -370,7 +299,7 @@ def _methods(findings: Findings, subjects: Sequence[Subject]) -> dict[str, Any]:
 
 
 def _run_facts(findings: Findings, kinds: Iterable[str]) -> str:
-    """What was audited, the seed and the versions."""
+    """The subjects of the audit, the seed and the versions."""
     rows: list[tuple[str, str]] = []
     for kind in kinds:
         subject: Mapping[str, Any] = findings.subjects[kind]
@@ -385,27 +314,6 @@ def _run_facts(findings: Findings, kinds: Iterable[str]) -> str:
     return table(("What", "Value"), rows)
 
 
-def _mitigated(findings: Findings) -> str:
-    """What debiasing did to the measure that the verdicts depend on."""
-    return table(
-        ("Topic", "Method", "Before", "After", "Change", "Interval of the change", "Effect"),
-        (
-            (
-                str(stage.topic),
-                stage.details["method"],
-                number(c.before.value),
-                number(c.after.value),
-                number(c.change.value),
-                span(c.change.low, c.change.high),
-                c.effect,
-            )
-            for stage in findings.of("mitigation")
-            for c in stage.comparisons
-            if c.metric == LEAD
-        ),
-    )
-
-
 def _links(files: Sequence[str], folder: str) -> list[tuple[str, str]]:
     return [
         (Path(name).stem.replace("-", " "), name) for name in files if name.startswith(f"{folder}/")
@@ -414,36 +322,15 @@ def _links(files: Sequence[str], folder: str) -> list[tuple[str, str]]:
 
 def _data_facts(findings: Findings) -> dict[str, Any]:
     """The data in numbers, class by class where genders are known."""
-    data, (counts, measured) = findings.subjects["data"], class_leanings(findings)
+    data, counts = findings.subjects["corpus"], findings.details("odds") or {}
+    measured = findings.measured("odds")
     genders = {"men": "Texts of men", "women": "Texts of women", "unknown": "Gender not known"}
     facts = [("Texts", f"{data['texts']:,}"), ("Classes", f"{data['classes']:,}")]
     facts += [(words, f"{counts[key]:,}") for key, words in genders.items() if key in counts]
     facts += [(f"Left out: {why}", f"{n:,}") for why, n in data["left_out"].items()]
-    rows = table(
-        (
-            "Class",
-            "Men",
-            "Women",
-            "Odds ratio",
-            f"{percent(findings.settings['prob'])} interval",
-            "p, corrected",
-        ),
-        (
-            (
-                m.query,
-                f"{m.details['male']:,}",
-                f"{m.details['female']:,}",
-                number(m.value, 2),
-                span(m.low, m.high, 2),
-                p_value(m.p),
-            )
-            for m in measured
-        ),
-    )
     return {
         "facts": table(("What", "Value"), facts),
         "without_gender": ", ".join(counts.get("without_gender") or ()),
-        "classes": rows,
         "measured": measured,
         "halved": ", ".join(m.query for m in measured if m.details.get("corrected")),
         "filter": findings.details("filter"),
@@ -491,13 +378,8 @@ def _result(findings: Findings, verdict: Verdict, shown: Number) -> EvalResult:
     task, task_name = TASKS[verdict.subject]
     dataset, dataset_name = _dataset(findings, verdict)
     prob = findings.settings["prob"]
-    values = {
-        "low": shown.low,
-        "high": shown.high,
-        "prob": prob,
-        "p_value": shown.p_value,
-        "ideal": shown.ideal,
-    }
+    ends = {"low": shown.low, "high": shown.high, "prob": prob}
+    values = {**ends, "p_value": shown.p_value, "ideal": shown.ideal}
     return EvalResult(
         task_type=task,
         task_name=task_name,
@@ -512,12 +394,12 @@ def _result(findings: Findings, verdict: Verdict, shown: Number) -> EvalResult:
 
 def _dataset(findings: Findings, verdict: Verdict) -> tuple[str, str]:
     """What the numbers were measured on: an id of the hub's where there is one, and a name."""
-    data: Any = findings.subjects.get("data")
-    if verdict.subject == "classifier" and data is not None:
+    data: Any = findings.subjects.get("corpus")
+    if verdict.subject == "fewshot" and data is not None:
         source = str(data["source"])
         known = source.removeprefix("hf:") if source.startswith("hf:") else slug(data["name"])
         return known, str(data["name"])
-    kinds = {"vectors": "word lists", "classifier": "texts"}
+    kinds = {"vectors": "word lists", "fewshot": "texts", "answers": "prompts"}
     kind = kinds.get(verdict.subject, "sentences")
     return slug(f"evenhand {verdict.topic} {kind}"), f"Evenhand's {kind}: {verdict.topic}"
 

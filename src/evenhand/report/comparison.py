@@ -7,105 +7,82 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeAlias, TypeGuard
 
-from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests
+from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, Chart, forests, row_of
 from evenhand.errors import InputError
-from evenhand.files import document, real_path, replace_file, save_csv, save_json
-from evenhand.instruments import LANGUAGE, compare, find, item_key, paired_jackknife
-from evenhand.judging import excludes, simultaneous, widen
+from evenhand.files import document, real_path, replace_file, save_csv, save_json, signed
+from evenhand.instruments import (
+    LANGUAGE,
+    Instrument,
+    compare,
+    compare_together,
+    find,
+    is_ratio,
+    item_key,
+    paired_jackknife,
+)
 from evenhand.lexicon import Topic
 from evenhand.report.blocks import (
     Block,
-    Cell,
+    PageTable,
     Prose,
     Section,
-    Table,
+    TableCell,
     Text,
     cell,
     count,
+    figure,
     lay_out,
+    listed,
     p_cell,
     render_page,
     span,
 )
-from evenhand.report.cards import without_aside
+from evenhand.report.cards import FACTS, without_aside
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.methods import label_of, scale_of
 from evenhand.report.verdicts import SUBJECTS, Verdict
 from evenhand.results import Comparison, Estimate, Measurement
-from evenhand.wording import interval, number, percent, slug
+from evenhand.statistics.intervals import independent_difference
+from evenhand.wording import interval, number, percent, shortest, slug
 
 prose = Prose("comparison")
 
 IDENTITY = {
     "vectors": "content_sha256",
     **dict.fromkeys(LANGUAGE, "fingerprint"),
-    "data": "digest",
+    "corpus": "digest",
+    "answers": "digest",
     "predictions": "digest",
 }
 """The fact that shows whether two audits had the same input."""
 DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
-    "data": ("data",),
+    "corpus": ("corpus",),
     "vectors": ("vectors",),
-    **{kind: (kind, "data") for kind in LANGUAGE},
-    "classifier": (*LANGUAGE, "data"),
+    **{kind: (kind, "corpus") for kind in LANGUAGE},
+    "fewshot": (*LANGUAGE, "corpus"),
+    "answers": ("answers",),
     "predictions": ("predictions",),
 }
 """What the numbers on each subject depend on."""
-COLOURS = (ORANGE, BLUE, GREEN, PURPLE)
-SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
-FACTS = {
-    "name": "name",
-    "words": "words",
-    "dim": "dimensions",
-    "weights": "weights",
-    "layers": "layers",
-    "texts": "texts",
-    "classes": "classes",
-    "content_sha256": "SHA-256 of the content",
-    "fingerprint": "fingerprint",
-    "digest": "digest",
-}
+LOOKS = tuple(
+    zip(
+        (ORANGE, BLUE, GREEN, PURPLE) * 2,
+        ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross"),
+        strict=False,
+    )
+)
+TALLIES = {"better": "less_biased", "worse": "more_biased", "": "unclear"}
+"""How an audit reads against the first, by the direction of a change."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """The second audit's value minus the first's, or as a `ratio` divided by it.
-
-    `how` says what the interval rests on, or for `kind` none why there is no difference.
-    """
-
-    kind: Literal["paired", "unpaired", "same input", "none"]
-    how: str
-    value: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    prob: float = 0.95
-    items: int = 0
-    ratio: bool = False
-
-    @property
-    def clear(self) -> bool:
-        """The interval excludes no difference."""
-        return excludes(self.low, self.high, 1.0 if self.ratio else 0.0)
-
-    def __str__(self) -> str:
-        """The difference with its interval; a ratio says how many times.
-
-        >>> str(Difference(kind="unpaired", how="", value=2, low=1.5, high=3, ratio=True))
-        '× 2.00 [1.50, 3.00]'
-        """
-        if self.kind == "none":
-            return "–"
-        if self.kind == "same input":
-            return "0 (same input)"
-        if self.ratio:
-            return f"× {number(self.value, 2)} {interval(self.low, self.high, 2)}"
-        return f"{number(self.value)} {interval(self.low, self.high)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+Change: TypeAlias = Comparison | str | None
+"""What differs from the first audit, or the reason why it is not known; None for the first."""
+Tally: TypeAlias = "Mapping[str, list[ComparedMeasure]]"
+Key: TypeAlias = tuple[str, str, str, str]
+"""Subject, topic, metric and query."""
+Measured: TypeAlias = tuple[Measurement, Measurement | None]
+"""A measurement, and the one that it is a part of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,16 +110,23 @@ class Side:
         return f"{self.short}: {self.findings.name}"
 
 
+ABOUT = ("subject", "topic", "metric", "query")
+NUMBERS = ("value", "low", "high", "p_value", "p_corrected", "family", "ideal")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One measure in all audits, None where an audit lacks it, and each one's difference from A."""
+class ComparedMeasure:
+    """One measure in all audits, None where an audit lacks it, and what differs from the first.
+
+    The `details` of a difference say how it was `computed`: "paired", "unpaired" or "same input".
+    """
 
     subject: str
     topic: str
     metric: str
     query: str
     sides: tuple[Measurement | None, ...] = field(repr=False)
-    differences: tuple[Difference | None, ...]
+    differences: tuple[Change, ...]
 
     @property
     def shared(self) -> bool:
@@ -152,9 +136,7 @@ class Line:
     @property
     def label(self) -> str:
         """The measure and its query."""
-        if not self.metric:
-            return self.query
-        return label_of(self.metric, self.topic, self.query)
+        return label_of(self.metric, self.topic, self.query) if self.metric else self.query
 
     @property
     def is_bias(self) -> bool:
@@ -163,42 +145,55 @@ class Line:
         return bool(self.metric) and (cls is None or bool(cls.declaration.bias))
 
     @property
-    def ideal(self) -> float | None:
-        """The value without bias."""
-        return next((m.ideal for m in self.sides if m is not None), None)
+    def is_control(self) -> bool:
+        """It is about a harmless association, whose changes are neither better nor worse."""
+        return self.query in (find(self.metric) or Instrument).controls
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "subject": self.subject,
-            "topic": self.topic,
-            "metric": self.metric,
-            "query": self.query,
-            "sides": [None if m is None else m.to_dict(items=False) for m in self.sides],
-            "differences": [None if d is None else d.to_dict() for d in self.differences],
-            "effects": [
-                None if d is None else effect(self, i) for i, d in enumerate(self.differences)
-            ],
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """The measures of bias by how an audit reads against the first; usefulness is not counted."""
-
-    less_biased: tuple[Line, ...] = ()
-    more_biased: tuple[Line, ...] = ()
-    unclear: tuple[Line, ...] = ()
+    def effect(self, index: int) -> str | None:
+        """How an audit reads against the first, in the words of a change."""
+        change = self.differences[index]
+        if not isinstance(change, Comparison):
+            return None if change is None else "–"
+        return "a control" if self.is_control else change.effect
 
     @property
-    def count(self) -> int:
-        """The number of measures compared."""
-        return len(self.less_biased) + len(self.more_biased) + len(self.unclear)
+    def about(self) -> dict[str, str]:
+        """Subject, topic, metric and query by name."""
+        return {name: getattr(self, name) for name in ABOUT}
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "compared": self.count,
-            **{name: [line.label for line in getattr(self, name)] for name in self.__slots__},
-        }
+
+def _columns(change: Comparison | str, effect: str | None) -> dict[str, Any]:
+    """A difference, or the reason why there is none, as columns of a table."""
+    computed, found, p, ratio, items = "none", None, None, False, 0
+    if isinstance(change, Comparison):
+        computed, found, p = change.details["computed"], change.change, change.p
+        ratio, items = change.kind == "ratio", change.paired
+    return {
+        "difference": found and found.value,
+        "difference_low": found and found.low,
+        "difference_high": found and found.high,
+        "difference_p": p,
+        "computed": computed,
+        "kind": "ratio" if ratio else "difference",
+        "items": items or None,
+        "effect": effect,
+        "how": change if isinstance(change, str) else change.interval,
+    }
+
+
+def _differs(change: Change) -> TypeGuard[Comparison]:
+    """Whether two different inputs were compared."""
+    return isinstance(change, Comparison) and change.details["computed"] != "same input"
+
+
+def _text(change: Comparison) -> str:
+    """The difference with its interval; a ratio says how many times."""
+    c = change.change
+    if not _differs(change):
+        return "0 (same input)"
+    if change.kind == "ratio":
+        return f"× {number(c.value, 2)} {interval(c.low, c.high, 2)}"
+    return f"{number(c.value)} {interval(c.low, c.high)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,23 +202,26 @@ class AuditComparison:
 
     sides: tuple[Side, ...]
     verdicts: dict[tuple[str, str, str], tuple[Verdict | None, ...]] = field(repr=False)
-    lines: tuple[Line, ...] = field(repr=False)
+    lines: tuple[ComparedMeasure, ...] = field(repr=False)
+
+    @property
+    def prob(self) -> float:
+        """The probability of the intervals of the first audit."""
+        return float(self.sides[0].findings.settings["prob"])
 
     def tally(self, index: int, subject: str | None = None) -> Tally:
-        """How an audit reads against the first, over all measures or those of one subject."""
-        counted: dict[str, list[Line]] = {"less_biased": [], "more_biased": [], "unclear": []}
+        """The measures by how an audit reads against the first: less or more biased, or unclear.
+
+        Measures of usefulness, and those of other subjects than `subject`, are not counted.
+        """
+        counted: dict[str, list[ComparedMeasure]] = {name: [] for name in TALLIES.values()}
         for line in self.lines:
-            gap = line.differences[index]
-            known = gap is not None and gap.kind in ("paired", "unpaired")
-            if known and line.is_bias and subject in (None, line.subject):
-                reads = effect(line, index)
-                if reads.startswith(("better", "nearer")):
-                    counted["less_biased"].append(line)
-                elif reads.startswith(("worse", "further")):
-                    counted["more_biased"].append(line)
-                elif reads.startswith(("no clear", "about as far")):
-                    counted["unclear"].append(line)
-        return Tally(**{name: tuple(lines) for name, lines in counted.items()})
+            change = line.differences[index]
+            if not line.is_bias or line.is_control or subject not in (None, line.subject):
+                continue
+            if _differs(change) and change.direction in TALLIES:
+                counted[TALLIES[change.direction]].append(line)
+        return counted
 
     @property
     def findings(self) -> list[str]:
@@ -238,32 +236,13 @@ class AuditComparison:
         """One row per measure and audit, as in a CSV file."""
         return [
             {
-                "subject": line.subject,
-                "topic": line.topic,
-                "metric": line.metric,
-                "query": line.query,
+                **line.about,
                 "audit": side.short,
-                "value": m.value,
-                "low": m.low,
-                "high": m.high,
-                "p_value": m.p_value,
-                "ideal": m.ideal,
-                **(
-                    {
-                        "difference": gap.value,
-                        "difference_low": gap.low,
-                        "difference_high": gap.high,
-                        "computed": gap.kind,
-                        "kind": "ratio" if gap.ratio else "difference",
-                        "items": gap.items or None,
-                        "effect": effect(line, index),
-                    }
-                    if gap is not None
-                    else {}
-                ),
+                **{name: getattr(m, name) for name in NUMBERS},
+                **({} if change is None else _columns(change, line.effect(index))),
             }
             for line in self.lines
-            for index, (side, m, gap) in enumerate(
+            for index, (side, m, change) in enumerate(
                 zip(self.sides, line.sides, line.differences, strict=True)
             )
             if m is not None
@@ -277,7 +256,7 @@ class AuditComparison:
                     "letter": side.letter,
                     "label": side.short,
                     "folder": side.folder,
-                    "against_first": self.tally(index).to_dict() if index else None,
+                    "against_first": _labels(self.tally(index)) if index else None,
                     "subjects": side.findings.subjects,
                     "settings": side.findings.settings,
                 }
@@ -285,15 +264,18 @@ class AuditComparison:
             ],
             "verdicts": [
                 {
-                    "subject": subject,
-                    "topic": topic,
-                    "which": which,
+                    **dict(zip(("subject", "topic", "which"), key, strict=True)),
                     "verdicts": [None if v is None else v.to_dict() for v in judged],
                 }
-                for (subject, topic, which), judged in self.verdicts.items()
+                for key, judged in self.verdicts.items()
             ],
-            "measures": [line.to_dict() for line in self.lines if line.shared],
+            "measures": self.rows(),
         }
+
+
+def _labels(tally: Tally) -> dict[str, Any]:
+    listed = {name: [line.label for line in lines] for name, lines in tally.items()}
+    return {"compared": sum(map(len, tally.values())), **listed}
 
 
 # ------------------------------------------------------------------------------------ comparing
@@ -317,20 +299,20 @@ def compare_audits(
 
     """
     paths = [Path(folder) for folder in folders]
-    if len(paths) < 2:
-        raise InputError(f"comparison: expected two audits or more, got {len(paths)}")
-    if len(paths) > 26:
-        raise InputError(f"comparison: expected at most 26 audits, got {len(paths)}")
+    if not 2 <= len(paths) <= 26:
+        expected = "two audits or more" if len(paths) < 2 else "at most 26 audits"
+        raise InputError(f"comparison: expected {expected}, got {len(paths)}")
     real = [real_path(path) for path in paths]
-    twice = next((paths[i] for i, path in enumerate(real) if path in real[:i]), None)
-    if twice is not None:
-        raise InputError(f"comparison: expected different audits, got {twice} twice")
+    for i, path in enumerate(paths):
+        if real[i] in real[:i]:
+            raise InputError(f"comparison: expected different audits, got {path} twice")
     for path in paths:
         if not path.is_dir():
             what = "a file" if path.exists() else "nothing there"
             raise InputError(f"{path}: expected the folder of an audit, got {what}")
     letters = [chr(ord("A") + i) for i in range(len(paths))]
-    labels = _check_labels(labels or {}, letters)
+    labels = labels or {}
+    _check_labels(labels, letters)
     sides = tuple(
         Side(
             letter=letter,
@@ -350,8 +332,8 @@ def compare_audits(
     return compared
 
 
-def _check_labels(labels: Mapping[str, str], letters: Sequence[str]) -> Mapping[str, str]:
-    """The labels, each of an audit that is there and unlike all others."""
+def _check_labels(labels: Mapping[str, str], letters: Sequence[str]) -> None:
+    """Each label is of an audit that is there, and unlike all others."""
     for letter, label in labels.items():
         if letter not in letters:
             known = f"{letters[0]} to {letters[-1]}"
@@ -362,7 +344,6 @@ def _check_labels(labels: Mapping[str, str], letters: Sequence[str]) -> Mapping[
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"label: expected different labels, got '{name}' twice")
-    return labels
 
 
 def _audited(side: Side) -> str:
@@ -388,90 +369,64 @@ def _verdicts(
     }
 
 
-Key = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A measurement, and the one that it is a part of."""
-
-    m: Measurement
-    parent: Measurement | None = None
-
-
-def _lines(sides: Sequence[Side]) -> list[Line]:
+def _lines(sides: Sequence[Side]) -> list[ComparedMeasure]:
+    """Every measure, with intervals of all differences from the first that hold together."""
     tables = [_measured(side) for side in sides]
     tables[1:] = [_across_kinds(tables[0], table) for table in tables[1:]]
     keys = dict.fromkeys(key for table in tables for key in table)
     order = list(SUBJECTS)
     lines = []
     for key in sorted(keys, key=lambda key: order.index(key[0])):
-        subject, topic, metric, query = key
         found = [table.get(key) for table in tables]
-        differences = tuple(
-            None if i == 0 else _difference(sides[0], sides[i], key, found[0], found[i])
-            for i in range(len(sides))
+        changes = (
+            _difference(sides[0], side, key, found[0], given)
+            for side, given in zip(sides[1:], found[1:], strict=True)
         )
         lines.append(
-            Line(
-                subject=subject,
-                topic=topic,
-                metric=metric,
-                query=query,
-                sides=tuple(None if given is None else given.m for given in found),
-                differences=differences,
+            ComparedMeasure(
+                **dict(zip(ABOUT, key, strict=True)),
+                sides=tuple(given and given[0] for given in found),
+                differences=(None, *changes),
             )
         )
-    return _together(lines)
+    differing = [change for line in lines for change in line.differences if _differs(change)]
+    wider = iter(compare_together(differing))
+    return [
+        replace(
+            line,
+            differences=tuple(next(wider) if _differs(c) else c for c in line.differences),
+        )
+        for line in lines
+    ]
 
 
-def _together(lines: Sequence[Line]) -> list[Line]:
-    """The lines with intervals of all differences from the first audit that hold together."""
-    every = [gap for line in lines for gap in line.differences if gap is not None]
-    family = sum(gap.kind in ("paired", "unpaired") for gap in every)
-
-    def wider(gap: Difference | None) -> Difference | None:
-        if gap is None or gap.kind not in ("paired", "unpaired"):
-            return gap
-        prob = simultaneous(gap.prob, family)
-        df = gap.items - 1 if gap.items > 1 else None
-        ends = (gap.value, gap.low, gap.high)
-        _, low, high = widen(ends, gap.prob, prob, df=df, ratio=gap.ratio)
-        return replace(gap, low=low, high=high)
-
-    return [replace(line, differences=tuple(map(wider, line.differences))) for line in lines]
-
-
-def _across_kinds(
-    first: Mapping[Key, _Measured], table: dict[Key, _Measured]
-) -> dict[Key, _Measured]:
+def _across_kinds(first: Mapping[Key, Measured], table: dict[Key, Measured]) -> dict[Key, Measured]:
     """The table with contrasts of a model of another kind under the first audit's kind.
 
     In a contrast what the kinds of models do differently with a sentence cancels, if the templates
     are the same; other values of two kinds are not on one scale.
     """
 
-    def own(key: Key, given: _Measured) -> Key:
-        if key[0] not in LANGUAGE or given.parent is None or key in first:
+    def own(key: Key, parent: Measurement | None) -> Key:
+        if key[0] not in LANGUAGE or parent is None or key in first:
             return key
         same = [(kind, *key[1:]) for kind in LANGUAGE if (kind, *key[1:]) in first]
         return same[0] if same else key
 
-    return {own(key, given): given for key, given in table.items()}
+    return {own(key, given[1]): given for key, given in table.items()}
 
 
-def _measured(side: Side) -> dict[Key, _Measured]:
+def _measured(side: Side) -> dict[Key, Measured]:
     """The measurements of an audit, their contrasts, and numbers of verdicts that are neither."""
-    found: dict[Key, _Measured] = {}
+    found: dict[Key, Measured] = {}
     for stage in side.findings.stages:
         for m in stage.measurements if stage.measures else ():
             if "(" not in m.metric:  # the range of another measure, such as split_half(…)
                 place = (stage.subject, stage.topic or "", m.metric)
-                found.setdefault((*place, m.details.get("run", m.query)), _Measured(m))
+                found.setdefault((*place, m.details.get("run", m.query)), (m, None))
                 for part in m.select("contrast"):
-                    found.setdefault((*place, part.query), _Measured(part, m))
-    known = {(given.m.value, given.m.low, given.m.high) for given in found.values()}
-    prob = side.findings.settings["prob"]
+                    found.setdefault((*place, part.query), (part, m))
+    known = {(m.value, m.low, m.high) for m, _ in found.values()}
     for verdict in side.findings.verdicts:
         for shown in verdict.numbers:
             if (shown.value, shown.low, shown.high) not in known:
@@ -479,61 +434,62 @@ def _measured(side: Side) -> dict[Key, _Measured]:
                 number = Measurement(
                     metric="",
                     query=query,
-                    value=shown.value,
-                    low=shown.low,
-                    high=shown.high,
                     n=0,
-                    ideal=shown.ideal,
                     worse="away",
                     interval="",
-                    prob=prob,
-                    p_value=shown.p_value,
+                    prob=side.findings.settings["prob"],
+                    p_corrected=shown.p_value,
+                    **{name: getattr(shown, name) for name in ("value", "low", "high", "ideal")},
                 )
-                found.setdefault((verdict.subject, verdict.topic, "", query), _Measured(number))
+                found.setdefault((verdict.subject, verdict.topic, "", query), (number, None))
     return found
 
 
 def _difference(
-    before: Side, after: Side, key: Key, first: _Measured | None, second: _Measured | None
-) -> Difference | None:
+    before: Side, after: Side, key: Key, first: Measured | None, second: Measured | None
+) -> Change:
     if first is None or second is None:
         return None
-    subject, topic, metric, _ = key
+    subject, topic, metric, query = key
     if subject == "vectors":
         reason = _not_comparable(before.findings, after.findings, topic, metric)
         if reason:
-            return Difference(kind="none", how=reason)
+            return reason
     same = _same(before.findings, after.findings, subject)
-    if first.parent is not None and second.parent is not None and not same:
-        paired = _paired_part(first.parent, second.parent, key[3])
-        if paired is not None:
-            return paired
-    return difference(first.m, second.m, same_input=same)
+    (m, whole), (other, other_whole) = first, second
+    if whole is not None and other_whole is not None and not same:
+        try:
+            part = compare(whole, other_whole).part(query)
+        except InputError:  # the items differ
+            return difference(m, other)
+        if math.isclose(part.change.value, part.after.value - part.before.value, abs_tol=1e-9):
+            paired = _paired(part, m, other)
+            if paired is not None:
+                return paired
+    return difference(m, other, same_input=same)
 
 
-def _paired_part(first: Measurement, second: Measurement, query: str) -> Difference | None:
-    """The paired difference of a part by the measure's own method; None where items differ."""
-    try:
-        part = compare(first, second).part(query)
-    except InputError:
-        return None
-    if not math.isclose(part.change.value, part.after.value - part.before.value, abs_tol=1e-9):
-        return None  # about other items than the two values
-    return _paired(part)
-
-
-def _paired(compared: Comparison) -> Difference | None:
+def _paired(compared: Comparison, first: Measurement, second: Measurement) -> Comparison | None:
+    """The change of two values over the same items, where it has an interval."""
     change = compared.change
     if not (math.isfinite(change.low) and math.isfinite(change.high)):
         return None
-    return Difference(
-        kind="paired",
-        how=prose.paired(compared.paired),
-        value=change.value,
-        low=change.low,
-        high=change.high,
-        prob=change.prob,
-        items=compared.paired,
+    return _changed(first, second, "paired", change, paired=compared.paired)
+
+
+def _changed(
+    first: Measurement, second: Measurement, computed: str, change: Estimate, paired: int = 0
+) -> Comparison:
+    ratio = computed == "unpaired" and is_ratio(first.metric)
+    how = prose.paired(paired) if paired else getattr(prose, computed.replace(" ", "_"))()
+    return Comparison(
+        before=first,
+        after=second,
+        change=change,
+        interval=how,
+        paired=paired,
+        kind="ratio" if ratio else "difference",
+        details={"computed": computed},
     )
 
 
@@ -571,87 +527,35 @@ def _words(topic: Topic) -> dict[str, Any]:
     return {name: getattr(topic, name) for name in topic.__slots__ if name not in about}
 
 
-def difference(first: Measurement, second: Measurement, *, same_input: bool = False) -> Difference:
-    """The second minus the first: paired where both have the same items, else unpaired.
+def difference(
+    first: Measurement, second: Measurement, *, same_input: bool = False
+) -> Comparison | str:
+    """The second minus the first, or why it is not known.
 
-    Pairing needs the value with each item left out; where the items are not all the same, the two
-    values are about other words and are not paired.
+    Paired where both have the same items, which needs the value with each item left out; where the
+    items are not all the same, the two values are about other words and are not paired.
     """
     if not (math.isfinite(first.value) and math.isfinite(second.value)):
-        return Difference(kind="none", how=prose.no_value())
+        return prose.no_value()
     if same_input and first.value == second.value:
-        return Difference(
-            kind="same input", how=prose.same_input(), value=0.0, low=0.0, high=0.0, prob=first.prob
-        )
-    instrument = find(first.metric)
-    complete = getattr(instrument, "with_replicates", lambda m: m)
+        none = Estimate(value=0.0, low=0.0, high=0.0, prob=first.prob)
+        return _changed(first, second, "same input", none)
+    complete = (find(first.metric) or Instrument).with_replicates
     before, after = complete(first), complete(second)
     if len(before.items) and _keys(before) and _keys(before) == _keys(after):
-        paired = _paired(paired_jackknife(before, after))
+        paired = _paired(paired_jackknife(before, after), first, second)
         if paired is not None:
             return paired
-    ratio = _is_ratio(first.metric)
-    value, low, high = unpaired_interval(first, second, ratio=ratio)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return Difference(kind="none", how=prose.no_interval())
-    return Difference(
-        kind="unpaired",
-        how=prose.unpaired(),
-        value=value,
-        low=low,
-        high=high,
-        prob=first.prob,
-        ratio=ratio,
+    change = independent_difference(
+        (first.value, first.low, first.high),
+        (second.value, second.low, second.high),
+        first.prob,
+        second.prob,
+        ratio=is_ratio(first.metric),
     )
-
-
-def _is_ratio(metric: str) -> bool:
-    """Whether values of a measure are compared as a ratio, on the logarithm."""
-    instrument = find(metric)
-    return instrument is not None and instrument.declaration.compared == "ratio"
-
-
-def unpaired_interval(
-    first: Measurement, second: Measurement, *, ratio: bool = False
-) -> tuple[float, float, float]:
-    r"""The difference of two independent estimates, its interval recovered from their two.
-
-    $d - \sqrt{(v_2 - l_2)^2 + (u_1 - v_1)^2}$ to $d + \sqrt{(u_2 - v_2)^2 + (v_1 - l_1)^2}$ for
-    estimates v with intervals from l to u (Newcombe 1998; Zou & Donner 2008). With symmetric
-    intervals it is the usual normal one, with others it preserves their skew. Intervals of another
-    level are first brought to the first one's by normal quantiles. A `ratio` is computed on the
-    logarithm.
-
-    >>> from dataclasses import replace
-    >>> a = Measurement(metric="m", query="", value=1, low=0, high=2, n=9, ideal=0, worse="away",
-    ...                 interval="")
-    >>> [round(x, 3) for x in unpaired_interval(a, replace(a, value=5, low=4, high=6))]
-    [4.0, 2.586, 5.414]
-    """
-    (v1, down1, up1), (v2, down2, up2) = (_arms(m, ratio=ratio) for m in (first, second))
-    if first.prob != second.prob:
-        stretch = _quantile(first.prob) / _quantile(second.prob)
-        down2, up2 = down2 * stretch, up2 * stretch
-    gap = v2 - v1
-    found = (gap, gap - math.hypot(down2, up1), gap + math.hypot(up2, down1))
-    return tuple(math.exp(x) for x in found) if ratio else found  # type: ignore[return-value]
-
-
-def _arms(m: Measurement, *, ratio: bool) -> tuple[float, float, float]:
-    """The value and how far the interval goes below and above it; evenly if it is not inside."""
-    value, low, high = m.value, m.low, m.high
-    if ratio:
-        value, low, high = (math.log(x) if x > 0 else math.nan for x in (value, low, high))
-    if not low <= value <= high:
-        half = (high - low) / 2
-        return value, half, half
-    return value, value - low, high - value
-
-
-def _quantile(prob: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + prob) / 2))
+    if not all(map(math.isfinite, change[1:])):
+        return prose.no_interval()
+    return _changed(first, second, "unpaired", Estimate.of(change, first.prob))
 
 
 def _keys(m: Measurement) -> set[tuple[str, str, str]]:
@@ -662,20 +566,6 @@ def _keys(m: Measurement) -> set[tuple[str, str, str]]:
     known = all(math.isfinite(item["without"]) for item in m.items)
     apart = "cluster" in m.items.columns or len(keys) == len(m.items)
     return keys if known and apart else set()
-
-
-def effect(line: Line, index: int) -> str:
-    """How an audit reads against the first, in the words of a change; controls have no effect."""
-    gap, first, second = line.differences[index], line.sides[0], line.sides[index]
-    if gap is None or first is None or second is None or gap.kind == "none":
-        return "–"
-    if line.query in getattr(find(line.metric), "controls", ()):
-        return "a control"
-    change = Estimate(value=gap.value, low=gap.low, high=gap.high, prob=gap.prob)
-    kind: Literal["difference", "ratio"] = "ratio" if gap.ratio else "difference"
-    return Comparison(
-        before=first, after=second, change=change, interval=gap.how, paired=gap.items, kind=kind
-    ).effect
 
 
 # ------------------------------------------------------------------------------------- the page
@@ -702,22 +592,22 @@ def write_comparison(
         blocks=head.blocks,
     )
     with replace_file(target) as file:
-        file.write(text.encode())
+        file.write(signed(text))
     return target
 
 
 def _finding(compared: AuditComparison) -> Iterable[Block]:
-    """What stands below the finding: chance, warnings, verdicts that differ, counts by subject."""
+    """The blocks below the finding: chance, warnings, verdicts that differ, counts by subject."""
     counted = [
-        (index, side, subject, compared.tally(index, subject))
+        (subject, side, tally)
         for index, side in enumerate(compared.sides[1:], start=1)
         for subject in SUBJECTS
+        if any((tally := compared.tally(index, subject)).values())
     ]
-    counted = [row for row in counted if row[3].count]
     first = compared.sides[0]
     if counted:
-        prob = first.findings.settings["prob"]
-        yield prose.text("chance", sum(tally.count for *_, tally in counted), prob)
+        total = sum(len(lines) for *_, tally in counted for lines in tally.values())
+        yield prose.text("chance", total, compared.prob)
     yield from (Text(text, "warning") for text in _warnings(compared))
     for key, judged in compared.verdicts.items():
         levels = [
@@ -726,32 +616,29 @@ def _finding(compared: AuditComparison) -> Iterable[Block]:
         if len({v.level for v in judged if v}) > 1:
             yield Text(f"The verdicts differ on {_about(*key)}: {', '.join(levels)}.")
     if counted:
-        yield Table.of(
+        yield PageTable.of(
             f"Measures of bias by subject, against {first.short}",
             ("Subject", "Audit", "Compared", "Less biased", "More biased", "No clear difference"),
             [
                 (
                     SUBJECTS[subject],
                     side.short,
-                    count(tally.count),
-                    *(
-                        count(len(lines))
-                        for lines in (tally.less_biased, tally.more_biased, tally.unclear)
-                    ),
+                    count(sum(map(len, tally.values()))),
+                    *(count(len(lines)) for lines in tally.values()),
                 )
-                for _, side, subject, tally in counted
+                for subject, side, tally in counted
             ],
         )
         rows = [
-            (line.label, side.short, how, str(line.differences[index]))
+            (line.label, side.short, how, _text(change))
             for index, side in enumerate(compared.sides[1:], start=1)
-            for tally in [compared.tally(index)]
-            for how, lines in (("less", tally.less_biased), ("more", tally.more_biased))
+            for how, lines in zip(("less", "more"), compared.tally(index).values(), strict=False)
             for line in lines
+            if isinstance(change := line.differences[index], Comparison)
         ]
         if rows:
             headers = ("Measure", "Audit", "Biased", f"Difference from {first.short}")
-            yield Table.of("Measures that clearly differ", headers, rows)
+            yield PageTable.of("Measures that clearly differ", headers, rows)
 
 
 def comparison_sections(compared: AuditComparison) -> list[Section]:
@@ -759,41 +646,29 @@ def comparison_sections(compared: AuditComparison) -> list[Section]:
     return [_verdict_section(compared), _measures(compared), _alone(compared), _setup(compared)]
 
 
-def line_forests(lines: Sequence[Line], names: Sequence[str]) -> Chart:
+def line_forests(lines: Sequence[ComparedMeasure], names: Sequence[str]) -> Chart:
     """A panel for each scale, a row for each measure: the values of the audits with intervals.
 
-    Lines that only one audit has are not drawn.
+    Measures that only one audit has are not drawn.
     """
     parts: dict[str, list[dict[str, Any]]] = {}
     options: dict[str, dict[str, Any]] = {}
-    for line in lines:
-        if line.shared:
-            scale = scale_of(line.metric) or label_of(line.metric) or "Other numbers"
-            rows = parts.setdefault(scale, [])
-            if _is_ratio(line.metric):
-                options[scale] = {"log": True}
-            for m, name, found in zip(line.sides, names, line.differences, strict=True):
-                if m is not None:
-                    known = found is not None and found.kind != "none"
-                    rows.append(
-                        {
-                            "label": line.label.removeprefix(f"{scale}, "),
-                            "series": name,
-                            "value": m.value,
-                            "low": m.low,
-                            "high": m.high,
-                            "ideal": m.ideal,
-                            "difference": f"{found} from {names[0].split(':')[0]}, {found.kind}"
-                            if known and found is not None
-                            else None,
-                        }
-                    )
-    looks = {
-        name: (COLOURS[i % len(COLOURS)], SHAPES[i % len(SHAPES)]) for i, name in enumerate(names)
-    }
+    for line in (line for line in lines if line.shared):
+        scale = scale_of(line.metric) or label_of(line.metric) or "Other numbers"
+        rows = parts.setdefault(scale, [])
+        if is_ratio(line.metric):
+            options[scale] = {"log": True}
+        for m, name, change in zip(line.sides, names, line.differences, strict=True):
+            if m is not None:
+                text = None
+                if isinstance(change, Comparison):
+                    how = change.details["computed"]
+                    text = f"{_text(change)} from {names[0].split(':')[0]}, {how}"
+                label = line.label.removeprefix(f"{scale}, ")
+                rows.append(row_of(m, label, series=name, ideal=m.ideal, difference=text))
     return forests(
         parts,
-        looks=looks,
+        looks={name: LOOKS[i % len(LOOKS)] for i, name in enumerate(names)},
         beside=True,
         options=options,
         tips={"series": "audit", "difference": "difference"},
@@ -810,8 +685,10 @@ def _setup(compared: AuditComparison) -> Section:
     headers = ("What", *(side.short for side in compared.sides))
     differing = [row for row in rows if len(set(row[1:])) > 1]
     same = [row for row in rows if len(set(row[1:])) == 1]
-    blocks: list[Block] = [Table.of("What differs between the audits", headers, differing)]
-    blocks.append(Table.of("What is the same in all of them", headers, same, folded=True))
+    blocks = [
+        PageTable.of("What differs between the audits", headers, differing),
+        PageTable.of("What is the same in all of them", headers, same, folded=True),
+    ]
     return Section("setup", "What was set up differently", blocks)
 
 
@@ -819,7 +696,7 @@ def _facts(side: Side) -> Iterable[tuple[str, str]]:
     findings = side.findings
     yield "Folder", side.folder
     for kind, subject in findings.subjects.items():
-        for key, words in FACTS.items():
+        for key, words in {"name": "name", "layers": "layers", **FACTS}.items():
             value = subject.get(key)
             if value is not None:
                 text = f"{value:,}" if isinstance(value, int) else str(value)
@@ -846,7 +723,7 @@ def _warnings(compared: AuditComparison) -> Iterable[str]:
         return len({subject.get(IDENTITY[kind]) for subject in known}) > 1
 
     if len({audit.settings["prob"] for audit in audits}) > 1:
-        yield prose.other_levels(compared.sides[0], audits[0].settings["prob"])
+        yield prose.other_levels(compared.sides[0], compared.prob)
     if len({audit.run["versions"]["evenhand"] for audit in audits}) > 1:
         yield prose.other_versions()
     if len({bool(audit.settings["quick"]) for audit in audits}) > 1:
@@ -855,7 +732,7 @@ def _warnings(compared: AuditComparison) -> Iterable[str]:
         yield prose.other_vectors()
     if len({kind for audit in audits for kind in LANGUAGE if kind in audit.subjects}) > 1:
         yield prose.other_kinds()
-    if any(map(differ, LANGUAGE)) and differ("data"):
+    if any(map(differ, LANGUAGE)) and differ("corpus"):
         yield prose.other_model_and_data()
 
 
@@ -874,8 +751,8 @@ def _verdict_section(compared: AuditComparison) -> Section:
     headers = ("What", "Audit", "Verdict", "Numbers")
     blocks: list[Block] = [
         prose.text("levels"),
-        Table.of("Evidence of bias", audits, rows),
-        Table.of("The verdicts as sentences", headers, sentences, folded=True),
+        PageTable.of("Evidence of bias", audits, rows),
+        PageTable.of("The verdicts as sentences", headers, sentences, folded=True),
     ]
     judged = [v for side in compared.sides for v in side.findings.verdicts]
     limits = dict.fromkeys(v.cannot_mean for v in judged if v.level == "none found")
@@ -888,32 +765,33 @@ def _about(subject: str, topic: str, which: str) -> str:
 
 
 def _numbers(verdict: Verdict) -> str:
-    return "; ".join(
-        f"{shown.label} {number(shown.value)} {interval(shown.low, shown.high)}"
-        for shown in verdict.numbers
-    )
+    return listed((shown.label, shown) for shown in verdict.numbers)
 
 
 def _measures(compared: AuditComparison) -> Section:
     """A part for each subject and topic, with a figure and a table."""
-    groups: dict[tuple[str, str], list[Line]] = {}
+    groups: dict[tuple[str, str], list[ComparedMeasure]] = {}
     for line in compared.lines:
         if line.shared:
             groups.setdefault((line.subject, line.topic), []).append(line)
     alike = {
         key
         for key, lines in groups.items()
-        if all(d is None or d.kind == "same input" for line in lines for d in line.differences)
+        if not any(_differs(d) or isinstance(d, str) for line in lines for d in line.differences)
     }
     parts = [_group(compared, *key, lines) for key, lines in groups.items() if key not in alike]
-    every = [d for line in compared.lines for d in line.differences if d is not None]
-    counted = [d for d in every if d.kind in ("paired", "unpaired")]
     blocks: list[Block] = []
     if parts:
-        prob = compared.sides[0].findings.settings["prob"]
-        clear = sum(d.clear for d in counted)
+        counted = [d for line in compared.lines for d in line.differences if _differs(d)]
+        clear = sum(d.effect != "no clear change" for d in counted)
         blocks.append(
-            prose.text("differences", compared.sides[0], shown=len(counted), clear=clear, prob=prob)
+            prose.text(
+                "differences",
+                compared.sides[0],
+                shown=len(counted),
+                clear=clear,
+                prob=compared.prob,
+            )
         )
     if any(map(_mitigated, compared.sides)):
         blocks.append(prose.text("mitigations"))
@@ -928,7 +806,9 @@ def _mitigated(side: Side) -> bool:
     return any(stage.comparisons for stage in side.findings.stages if stage.kind != "posterior")
 
 
-def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[Line]) -> Section:
+def _group(
+    compared: AuditComparison, subject: str, topic: str, lines: Sequence[ComparedMeasure]
+) -> Section:
     titles = {t.name: t.title for side in compared.sides for t in side.findings.topics}
     title = SUBJECTS[subject] + (f": {titles.get(topic, topic)}" if topic else "")
     if subject == "vectors" and not topic:
@@ -936,22 +816,11 @@ def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[
     name = slug(f"compared {subject} {topic}")
     names = [side.name for side in compared.sides]
     blocks: list[Block] = [
-        prose.figure(
+        figure(
             name,
             lambda: line_forests(lines, names),
-            "lines",
-            names=names,
-            lines=[
-                (
-                    line.label,
-                    [
-                        (m, side.short)
-                        for m, side in zip(line.sides, compared.sides, strict=True)
-                        if m is not None
-                    ],
-                )
-                for line in lines
-            ],
+            f"{title}: {len(lines)} measures of {', '.join(names)}; the tables have all numbers",
+            prose.caption_lines(),
         ),
         _values(compared, title, lines),
     ]
@@ -959,9 +828,9 @@ def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[
     blocks += [differences] if differences.rows else []
     reasons: dict[tuple[str, str], list[str]] = {}
     for line in lines:
-        for found, side in zip(line.differences, compared.sides, strict=True):
-            if found is not None and found.kind == "none":
-                reasons.setdefault((found.how, side.short), []).append(line.label)
+        for change, side in zip(line.differences, compared.sides, strict=True):
+            if isinstance(change, str):
+                reasons.setdefault((change, side.short), []).append(line.label)
     first = compared.sides[0].short
     blocks += [
         Text(f"{letter} minus {first} is not given for {', '.join(left)}: {why}.", "warning")
@@ -970,53 +839,53 @@ def _group(compared: AuditComparison, subject: str, topic: str, lines: Sequence[
     return Section(name, title, blocks)
 
 
-def _values(compared: AuditComparison, title: str, lines: Sequence[Line]) -> Table:
+def _values(compared: AuditComparison, title: str, lines: Sequence[ComparedMeasure]) -> PageTable:
     headers = ["Measure", "Ideal"]
     for side in compared.sides:
         level = percent(side.findings.settings["prob"])
         headers += [side.short, f"{side.short}: {level} interval", f"{side.short}: p"]
-    return Table.of(
-        f"{title}: the audits' values",
-        headers,
-        ([line.label, _ideal(line), *(c for m in line.sides for c in _shown(m))] for line in lines),
-    )
+    rows: list[list[TableCell | str]] = []
+    for line in lines:
+        ideal = next((m.ideal for m in line.sides if m is not None), None)
+        values = (c for m in line.sides for c in _shown(m))
+        rows.append([line.label, TableCell(shortest(ideal), ideal), *values])
+    return PageTable.of(f"{title}: the audits' values", headers, rows)
 
 
-def _ideal(line: Line) -> Cell:
-    ideal = line.ideal
-    return Cell("–") if ideal is None else Cell(f"{ideal:g}".replace("-", "−"), ideal)
-
-
-def _shown(m: Measurement | None) -> list[Cell]:
+def _shown(m: Measurement | None) -> list[TableCell]:
     if m is None:
-        return [Cell("–")] * 3
+        return [TableCell("–")] * 3
     return [cell(m.value), span(m.low, m.high), p_cell(m.p, m.draws)]
 
 
-def _differences(compared: AuditComparison, title: str, lines: Sequence[Line]) -> Table:
+def _differences(
+    compared: AuditComparison, title: str, lines: Sequence[ComparedMeasure]
+) -> PageTable:
     """One row per difference that can be computed."""
     first = compared.sides[0]
-    level = percent(first.findings.settings["prob"])
-    rows: list[list[Cell | str]] = []
+    rows: list[list[TableCell | str]] = []
     for line in lines:
         for index, (found, side) in enumerate(zip(line.differences, compared.sides, strict=True)):
-            if found is not None and found.kind != "none":
-                digits = 2 if found.ratio else 3
-                sign, times = ("÷", "× ") if found.ratio else ("−", "")
-                how = f"paired, {found.items} items" if found.kind == "paired" else found.kind
+            if isinstance(found, Comparison):
+                digits, sign, times = (2, "÷", "× ") if found.kind == "ratio" else (3, "−", "")
+                how = str(found.details["computed"])
+                change = found.change
                 rows.append(
                     [
                         line.label,
                         f"{side.short} {sign} {first.short}",
-                        Cell(times + number(found.value, digits), found.value),
-                        span(found.low, found.high, digits),
-                        how,
-                        effect(line, index),
+                        TableCell(times + number(change.value, digits), change.value),
+                        span(change.low, change.high, digits),
+                        f"paired, {found.paired} items" if how == "paired" else how,
+                        line.effect(index) or "",
                     ]
                 )
-    return Table.of(
+    return PageTable.of(
         f"{title}: differences from {first.short}",
-        ("Measure", "Which", "Difference", f"{level} interval", "Computed", "Effect"),
+        (
+            *("Measure", "Which", "Difference", f"{percent(compared.prob)} interval"),
+            *("Computed", "Effect"),
+        ),
         rows,
     )
 
@@ -1031,5 +900,5 @@ def _alone(compared: AuditComparison) -> Section:
         if m is not None
     ]
     headers = ("Measure", "Subject", "Audit", "Value", "Interval")
-    table = Table.of("Measured in one audit only", headers, rows, folded=True)
+    table = PageTable.of("Measured in one audit only", headers, rows, folded=True)
     return Section("alone", "Measured in one audit only", [table] if rows else [])

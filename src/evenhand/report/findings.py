@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.errors import FileError
-from evenhand.files import document, read_document
+from evenhand.arguments import check_fields
+from evenhand.errors import FileError, InputError
+from evenhand.files import document, read_document, save_json
 from evenhand.instruments import LANGUAGE
 from evenhand.lexicon import Topic
 from evenhand.report.verdicts import Verdict
-from evenhand.results import Comparison, Measurement
+from evenhand.results import (
+    ITEMS,
+    Comparison,
+    Items,
+    ItemTables,
+    Measurement,
+    read_with_items,
+)
 from evenhand.vectors.distances import DistanceTable
 
 if TYPE_CHECKING:
-    from evenhand.report.answer import Answer
+    from evenhand.report.answer import AuditAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +56,9 @@ class StageResult:
         """Nothing was found."""
         return not (self.measurements or self.comparisons or self.details)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, items: bool | Callable[[Items], Any] = True) -> dict[str, Any]:
         row = {name: getattr(self, name) for name in self.__slots__}
-        row["measurements"] = [m.to_dict() for m in self.measurements]
+        row["measurements"] = [m.to_dict(items=items) for m in self.measurements]
         row["comparisons"] = [c.to_dict(items=False) for c in self.comparisons]
         row["distances"] = None if self.distances is None else _table_row(self.distances)
         return row
@@ -62,7 +70,9 @@ class StageResult:
         fields["comparisons"] = tuple(map(Comparison.from_dict, row["comparisons"]))
         fields["distances"] = None if row["distances"] is None else _table(row["distances"])
         fields["skipped"] = tuple(row["skipped"])
-        return cls(**fields)
+        stage = cls(**fields)
+        check_fields(stage)
+        return stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +99,7 @@ class Findings:
 
     @property
     def name(self) -> str:
-        """What was audited, in a few words."""
+        """The audited subjects in a few words."""
         return ", ".join(dict.fromkeys(str(each["name"]) for each in self.subjects.values()))
 
     def of(self, kind: str, topic: str | None = None) -> list[StageResult]:
@@ -100,12 +110,20 @@ class Findings:
         """The measurements of the stages of a kind."""
         return [m for stage in self.of(kind, topic) for m in stage.measurements]
 
+    def by_metric(self) -> dict[str, list[Measurement]]:
+        """All measurements by metric, also those after a mitigation."""
+        by_metric: dict[str, list[Measurement]] = {}
+        for stage in self.stages:
+            for m in (*stage.measurements, *(c.after for c in stage.comparisons)):
+                by_metric.setdefault(m.metric, []).append(m)
+        return by_metric
+
     def details(self, kind: str, topic: str | None = None) -> Mapping[str, Any] | None:
         """The details of the first stage of a kind that has some."""
         return next((stage.details for stage in self.of(kind, topic) if stage.details), None)
 
     def skipped(self, kind: str, topic: str | None = None) -> list[Mapping[str, str]]:
-        """What the stages of a kind could not measure, with the reasons."""
+        """The measurements that the stages of a kind skipped, with the reasons."""
         return [skip for stage in self.of(kind, topic) for skip in stage.skipped]
 
     @property
@@ -114,48 +132,55 @@ class Findings:
         return [stage for stage in self.stages if stage.failed]
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> AuditAnswer:
         """What was found, how large and how sure, what helped and what to do."""
         from evenhand.report.answer import build_answer
 
         return build_answer(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document of `results.json`."""
+    def save(self, folder: Path) -> None:
+        """Write `results.json`, and the items of its measurements as `items.parquet`."""
+        tables = ItemTables()
+        content = self.to_dict(items=tables.add)
+        content["items"] = tables.save(folder / ITEMS)
+        save_json(folder / "results.json", content, indent=1)
+
+    def to_dict(self, *, items: bool | Callable[[Items], Any] = True) -> dict[str, Any]:
+        """The JSON view; `items` as for `Measurement.to_dict`."""
         return document(
             subjects=self.subjects,
             settings=self.settings,
             answer=self.answer.to_dict(),
             verdicts=[verdict.to_dict() for verdict in self.verdicts],
             topics=[asdict(topic) for topic in self.topics],
-            stages=[stage.to_dict() for stage in self.stages],
+            stages=[stage.to_dict(items=items) for stage in self.stages],
         )
 
 
 def read_findings(folder: str | os.PathLike[str]) -> Findings:
     """What `evenhand audit` saved in a folder."""
     path = Path(folder) / "results.json"
-    if not path.exists():
+    if not path.is_file():
         raise FileError(path, "no such file: expected what `evenhand audit` has written")
-    saved, run = read_document(path), read_document(Path(folder) / "run.json")
+    saved, run = read_with_items(path), read_document(Path(folder) / "run.json")
     try:
-        return Findings(
+        found = Findings(
             subjects=saved["subjects"],
             settings=saved["settings"],
-            topics=tuple(_topic(row) for row in saved["topics"]),
+            topics=tuple(Topic(**_frozen(row)) for row in saved["topics"]),
             stages=tuple(map(StageResult.from_dict, saved["stages"])),
             verdicts=tuple(map(Verdict.from_dict, saved["verdicts"])),
             run=run,
         )
-    except (KeyError, TypeError) as error:
+        check_fields(found)
+    except InputError as error:
+        raise FileError(path, str(error)) from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FileError(path, f"expected the results of an audit, got none for {error}") from None
+    return found
 
 
-def _topic(row: Mapping[str, Any]) -> Topic:
-    return Topic(**{name: _frozen(value) for name, value in row.items()})
-
-
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> Any:
     """Lists as tuples, at any depth."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,32 +21,38 @@ from evenhand.charts import (
 )
 from evenhand.errors import InputError
 from evenhand.judging import excludes, holds
-from evenhand.report.blocks import Figure, Section, Table, write_results
-from evenhand.report.fewshot import ACCURACY, MEASURES
+from evenhand.report.blocks import Figure, PageTable, Section, write_results
 from evenhand.wording import interval, number, p_value, percent, slug
 
+ACCURACY = "accuracy"
+MEASURES = {
+    "association": ("Association", "log(p pro / p anti)"),
+    "epsilon": ("Accuracy gap (ε)", "accuracy, pro minus anti"),
+    "skew": ("Skew", "F1, men's versions minus women's"),
+    "stereotype": ("Stereotype", "F1, pro minus anti"),
+}
+"""The label of each bias measure, and what its axis says."""
 SHARES = ("epsilon", "skew", "stereotype")
 """Differences of shares, which are on one scale."""
+TABLES = "The tables have all numbers."
 Rows = Sequence[Mapping[str, Any]]
 
 
 def grid_charts(report: Mapping[str, Any]) -> ChartSet:
-    """All maps of the document of `grid report`; one set for each setting beside the tasks'."""
+    """All maps of the document of `lab grid report`; one set for each setting beside the tasks'."""
     figures = ChartSet()
-    prob = float(report.get("prob") or 0.95)
-    for setting, results in _by_setting(report.get("results") or ()).items():
-        best = _by_setting(report.get("best") or ()).get(setting, [])
-        changes = _by_setting(report.get("effects") or ()).get(setting, [])
+    every = {name: by_setting(report.get(name) or ()) for name in ("results", "best", "effects")}
+    for setting, results in every["results"].items():
+        best, changes = (
+            _by_mitigation(every[name].get(setting, ())) for name in ("best", "effects")
+        )
         end = f"-{slug(setting)}" if setting else ""
-        given: dict[str, Any] = {"setting": setting, "prob": prob}
-        for name in dict.fromkeys(row["mitigation"] for row in results):
-            part = [row for row in results if row["mitigation"] == name]
-            first = [row for row in best if row["mitigation"] == name]
-            own = f"-{slug(name)}{end}"
+        given: dict[str, Any] = {"setting": setting, "prob": float(report.get("prob") or 0.95)}
+        for name, part in _by_mitigation(results).items():
+            own, first = f"-{slug(name)}{end}", best.get(name, ())
             figures.add(f"{ACCURACY}{own}", partial(accuracy_map, part, best=first, **given))
             figures.add(f"bias{own}", partial(bias_maps, part, **given))
-        for name in dict.fromkeys(row["mitigation"] for row in changes):
-            part = [row for row in changes if row["mitigation"] == name]
+        for name, part in changes.items():
             figures.add(f"change-{slug(name)}{end}", partial(change_maps, part, **given))
     return figures
 
@@ -62,13 +68,10 @@ def write_grid(
         "How to read it: one row per network, one column per task (ways, shots); the text of a box "
         "is its value, and the box itself says its interval."
     )
-    maps = [
-        Figure.of(
-            name, chart, caption, f"{chart_title(chart) or name}. The tables have all numbers."
-        )
-        for name, chart in (charts.charts if charts else {}).items()
-    ]
-    listed = [Table.of(title, headers, rows) for title, headers, rows in tables if rows]
+    drawn = charts.charts if charts else {}
+    words = {name: f"{chart_title(chart) or name}. {TABLES}" for name, chart in drawn.items()}
+    maps = [Figure.of(name, chart, caption, words[name]) for name, chart in drawn.items()]
+    listed = [PageTable.of(title, headers, rows) for title, headers, rows in tables if rows]
     sections = [Section("maps", "Heat maps", maps), Section("tables", "Tables", listed)]
     limits = "Intervals are for new classes of the same kind."
     return write_results(path, "Results of the grid", summary, sections, limits)
@@ -116,16 +119,8 @@ def accuracy_map(results: Rows, *, setting: str = "", prob: float = 0.95, best: 
 
 def bias_maps(results: Rows, *, setting: str = "", prob: float = 0.95) -> Chart:
     """One map per bias measure, with its sign."""
-    tips = {"value": "value", "interval": _level(prob), "p": "p", "p_holm": "p after Holm"}
-    maps = {
-        measure: [
-            _box(row, row[measure], mark=_clear(row[measure], prob), **_tests(row[measure]))
-            for row in results
-            if measure in row
-        ]
-        for measure in MEASURES
-    }
-    return _stacked(maps, tips, lambda _: AWAY).properties(
+    maps = {name: [_tested(row, name, prob) for row in results if name in row] for name in MEASURES}
+    return _stacked(maps, {"value": "value"}, prob).properties(
         title=heading(
             _title("Gender bias", results, setting),
             "0 is no bias; above: towards the stereotype",
@@ -136,32 +131,23 @@ def bias_maps(results: Rows, *, setting: str = "", prob: float = 0.95) -> Chart:
 
 def change_maps(changes: Rows, *, setting: str = "", prob: float = 0.95) -> Chart:
     """What a mitigation changed: the accuracy, then each measure."""
-    tips = {
-        "before": "before",
-        "after": "after",
-        "value": "change",
-        "interval": _level(prob),
-        "p": "p",
-        "p_holm": "p after Holm",
-        "effect": "effect",
-    }
     maps = {
-        figure: [
-            _box(
+        name: [
+            _tested(
                 row,
-                {**row[figure], "value": row[figure]["change"]},
-                mark=_clear(row[figure], prob),
-                before=number(finite(row[figure]["before"])),
-                after=number(finite(row[figure]["after"])),
-                effect=row[figure].get("effect") or "–",
-                **_tests(row[figure]),
+                name,
+                prob,
+                before=number(finite(row[name]["before"])),
+                after=number(finite(row[name]["after"])),
+                effect=row[name].get("effect") or "–",
             )
             for row in changes
-            if figure in row
+            if name in row
         ]
-        for figure in (ACCURACY, *MEASURES)
+        for name in (ACCURACY, *MEASURES)
     }
-    return _stacked(maps, tips, lambda figure: BACK if figure == ACCURACY else AWAY).properties(
+    tips = {"before": "before", "after": "after", "value": "change"}
+    return _stacked(maps, tips, prob, effect="effect").properties(
         title=heading(
             _title("What {} changes", changes, setting),
             "with it minus without it, on the same queries",
@@ -180,22 +166,20 @@ def _map(rows: Rows, **options: Any) -> Chart:
     )
 
 
-def _stacked(
-    maps: Mapping[str, Rows], tips: Mapping[str, str], colours: Callable[[str], tuple[str, ...]]
-) -> Chart:
+def _stacked(maps: Mapping[str, Rows], tips: Mapping[str, str], prob: float, **more: str) -> Chart:
+    """Maps of tested values below each other; those of shares have one scale of colours."""
     import altair as alt
 
-    drawn = {
-        name: rows for name, rows in maps.items() if any(row["value"] is not None for row in rows)
-    }
+    drawn = {name: rows for name, rows in maps.items() if any(_known(row) for row in rows)}
     if not drawn:
         raise InputError("measures: expected at least one with a value, got none")
+    tests = {"interval": _level(prob), "p": "p", "p_holm": "p after Holm"}
     charts = [
         _map(
             rows,
-            title=_heading(name),
-            tips=tips,
-            colours=colours(name),
+            title="Accuracy" if name == ACCURACY else ": ".join(MEASURES[name]),
+            tips={**tips, **tests, **more},
+            colours=BACK if name == ACCURACY else AWAY,
             labels=name == list(drawn)[-1],
             alike=[row for like in SHARES if name in SHARES for row in drawn.get(like, ())],
         )
@@ -204,15 +188,15 @@ def _stacked(
     return alt.vconcat(*charts, spacing=14).resolve_scale(fill="independent")
 
 
+def _known(row: Mapping[str, Any]) -> bool:
+    return row["value"] is not None
+
+
 def _task(ways: int, shots: int) -> str:
     return f"{ways} ways, {shots} shots"
 
 
-def _heading(figure: str) -> str:
-    return "Accuracy" if figure == ACCURACY else ": ".join(MEASURES[figure])
-
-
-def _box(row: Mapping[str, Any], result: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def _box(row: Mapping[str, Any], result: Mapping[str, Any], **more: object) -> dict[str, Any]:
     value = finite(result.get("value"))
     return {
         "down": row["network"],
@@ -226,17 +210,16 @@ def _box(row: Mapping[str, Any], result: Mapping[str, Any], **more: Any) -> dict
     }
 
 
-def _tests(result: Mapping[str, Any]) -> dict[str, str]:
-    return {"p": p_value(result.get("p_value")), "p_holm": p_value(result.get("p_holm"))}
-
-
-def _clear(result: Mapping[str, Any], prob: float) -> str:
-    """Whether the value is clearly not 0: by its interval, and after Holm's correction."""
+def _tested(row: Mapping[str, Any], name: str, prob: float, **more: object) -> dict[str, Any]:
+    """The box of a value or change with its p-values, marked where it is clearly not 0."""
+    result, mark = row[name], ""
     low, high = finite(result.get("low")), finite(result.get("high"))
-    if low is None or high is None:
-        return ""
-    holm = holds(finite(result.get("p_holm")), low, high, 0.0, prob)
-    return _mark(excludes(low, high, 0.0), holm)
+    if low is not None and high is not None:
+        holm = holds(finite(result.get("p_holm")), low, high, 0.0, prob)
+        mark = _mark(excludes(low, high, 0.0), holm)
+    tests = {"p": p_value(result.get("p_value")), "p_holm": p_value(result.get("p_holm"))}
+    value = {"value": result.get("change", result.get("value"))}
+    return _box(row, {**result, **value}, mark=mark, **more, **tests)
 
 
 def _mark(there: bool, filled: bool) -> str:
@@ -264,10 +247,15 @@ def _title(text: str, part: Rows, setting: str) -> str:
     return f"{title} ({setting})" if setting else title
 
 
-def _by_setting(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+def by_setting(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Rows by what varies in the grid beside network, task, mitigation and seed."""
     by_setting: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         name = ", ".join(f"{axis} {value}" for axis, value in (row.get("others") or {}).items())
         by_setting.setdefault(name, []).append(row)
     return by_setting
+
+
+def _by_mitigation(rows: Rows) -> dict[str, Rows]:
+    names = dict.fromkeys(row["mitigation"] for row in rows)
+    return {name: [row for row in rows if row["mitigation"] == name] for name in names}

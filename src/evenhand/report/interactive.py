@@ -13,23 +13,21 @@ import numpy as np
 from evenhand.errors import FileError, InputError, parameter
 from evenhand.files import document, read_document, replace_file
 from evenhand.judging import LEAST_SHARE
-from evenhand.language.asking import FORMS, WORDS, find_reference, pronoun_probabilities
 from evenhand.lexicon import professions
-from evenhand.lexicon.professions import template_set
 from evenhand.lexicon.pronoun_sentences import MASK, SENTENCE, pronoun_sentences
+from evenhand.lexicon.templates import template_set
+from evenhand.models.asking import FORMS, WORDS, find_reference, pronoun_probabilities
 from evenhand.text.people import ordinary_words
 
 if TYPE_CHECKING:
-    from evenhand.masked.model import Model
-
-__all__ = ["check_embeddable", "embed", "read_embedded", "save_embedded", "template_sentences"]
+    from evenhand.models.masked import MaskedModel
 
 Facts = dict[str, Any]
 Embed = Callable[[int], Facts]
-"""The facts of a model for a page that has room for so many bytes."""
+"""The facts of a model for a page with room for this number of bytes."""
 
 FILE = "interactive.json"
-"""What an audit saves for the page, beside `results.json`."""
+"""The folder of what an audit saves for the page, beside `results.json`."""
 PAGE_BYTES = 15_000_000
 """The size that a page with a model stays under, where the coarsest rounding allows it."""
 MOST_WEIGHTS = 10_000_000
@@ -42,7 +40,7 @@ UNUSED = ("cls.predictions.decoder.", "bert.pooler.", "bert.embeddings.position_
 """Weights that are those of another name, and what a masked model does not use."""
 
 
-def check_embeddable(model: Any) -> None:
+def check_embeddable(model: MaskedModel) -> None:
     """Raise an error that says what can be embedded if a model cannot."""
     settings: Mapping[str, Any] = getattr(model, "settings", {})
     family = str(settings.get("model_type", "of another kind"))
@@ -61,12 +59,12 @@ def check_embeddable(model: Any) -> None:
         )
 
 
-def embed(model: Model, room: int) -> Facts:
+def embed(model: MaskedModel, room: int) -> Facts:
     """Everything that the script needs to answer as `evenhand.ask` does, as plain JSON values.
 
     Parameters
     ----------
-    model : Model
+    model : MaskedModel
         A masked model for which `check_embeddable` raises no error.
     room : int
         Bytes that the page has for it: the weights are rounded as finely as fits.
@@ -81,7 +79,7 @@ def embed(model: Model, room: int) -> Facts:
         the rounding does not know.
 
     """
-    from evenhand.masked.packing import (
+    from evenhand.models.packing import (
         input_moments,
         pack,
         packed_size,
@@ -150,7 +148,7 @@ def template_sentences(every: int = 1) -> list[str]:
     ]
 
 
-def difference(model: Any, other: Any, texts: list[str]) -> float:
+def difference(model: MaskedModel, other: MaskedModel, texts: list[str]) -> float:
     """The largest difference of the probability of a pronoun, or of a bias, between two models.
 
     The bias is P(man) / (P(man) + P(woman)) of the pronouns that the first expects.
@@ -184,7 +182,7 @@ def read_embedded(folder: str | os.PathLike[str]) -> Facts | None:
     return facts
 
 
-def _weights(model: Any) -> dict[str, Any]:
+def _weights(model: MaskedModel) -> dict[str, Any]:
     """The weights by name, each once."""
     return {
         name: tensor
@@ -202,9 +200,9 @@ def _bits(name: str, tensor: Any, embeddings: int, layers: int) -> int:
 # ---------------------------------------------------------------------------------- the tokenizer
 
 
-def _has_bert_tokenizer(model: Any) -> bool:
+def _has_bert_tokenizer(model: MaskedModel) -> bool:
     """Whether the script tokenizes as the model's tokenizer does, each pronoun to one piece."""
-    from evenhand.masked.tokenizer import content
+    from evenhand.models.tokenizer import content
 
     parts = json.loads(content(model.tokenizer.backend_tokenizer))
     pieces, normalizer = parts["model"], parts["normalizer"] or {}
@@ -224,14 +222,14 @@ def _has_bert_tokenizer(model: Any) -> bool:
     )
 
 
-def _piece(model: Any, word: str) -> int | None:
+def _piece(model: MaskedModel, word: str) -> int | None:
     """The only piece of a word, None if it has several or is unknown."""
     ids = model.tokenizer(word, add_special_tokens=False)["input_ids"]
     return ids[0] if len(ids) == 1 and ids[0] != model.tokenizer.unk_token_id else None
 
 
-def _tokenizer(model: Any) -> Facts:
-    from evenhand.masked.tokenizer import content
+def _tokenizer(model: MaskedModel) -> Facts:
+    from evenhand.models.tokenizer import content
 
     tokenizer = model.tokenizer
     parts = json.loads(content(tokenizer.backend_tokenizer))

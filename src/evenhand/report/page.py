@@ -16,29 +16,27 @@ from typing import Any
 from evenhand.files import replace_file
 from evenhand.instruments import find
 from evenhand.lexicon import Topic
-from evenhand.report import language, masked, text, vectors
 from evenhand.report.annex import annex_section
 from evenhand.report.answer import deciding_forest
 from evenhand.report.answer import prose as answer_prose
 from evenhand.report.blocks import (
-    Block,
     Judged,
+    PageTable,
     Prose,
     Section,
-    Table,
     Text,
     cell,
     render_page,
 )
 from evenhand.report.brief import render_brief, render_methods
-from evenhand.report.fewshot import fewshot_section
 from evenhand.report.findings import Findings, read_findings
 from evenhand.report.interactive import PAGE_BYTES, Embed, read_embedded, save_embedded
-from evenhand.report.methods import label_of, method, methods, used
-from evenhand.report.posterior import posterior_section
-from evenhand.report.predictions import predictions_section
-from evenhand.report.verdicts import BY_TOPIC, SUBJECTS, rules
+from evenhand.report.methods import label_of, methods, text_of, title_of
+from evenhand.report.stages import coverage_section, subject_section
+from evenhand.report.verdicts import SUBJECTS, rules
 from evenhand.results import Measurement
+from evenhand.vectors.declarations import HIDING
+from evenhand.wording import shortest
 
 prose = Prose("page")
 
@@ -46,33 +44,18 @@ prose = Prose("page")
 def sections(findings: Findings) -> list[Section]:
     """The page's sections, one per subject in the order of reading; empty ones are left out."""
     built = [
-        text.text_section(findings),
-        Section.of(
-            "vectors",
-            SUBJECTS["vectors"],
-            [
-                vectors.topic_sections(findings),
-                posterior_section(findings),
-                vectors.published_tests(findings),
-                vectors.mitigations(findings),
-                vectors.vector_geometry(findings),
-            ],
-        ),
-        masked.masked_section(findings),
-        *(language.model_section(findings, kind) for kind in BY_TOPIC),
-        fewshot_section(findings),
-        predictions_section(findings),
-        further_measures(findings),
+        *(subject_section(findings, subject) for subject in SUBJECTS),
         appendix(findings),
         annex_section(findings),
     ]
     return [section for section in built if section.blocks or section.parts]
 
 
-TABS = {"model": "masked", "classifier": "fewshot"}
-"""The names of sections on subjects that have another name."""
-
-
+ORDER = (
+    *("vectors", "corpus", "posterior", "masked", "causal", "encoder", "answers", "fewshot"),
+    "predictions",
+)
+"""The parts of an audit in the order in which their measures are explained."""
 SCRIPT = 50_000
 """More than the bytes of the tab that asks an embedded model, without the model."""
 
@@ -86,8 +69,7 @@ def with_verdicts(findings: Findings, built: Iterable[Section]) -> list[Section]
     others = {section.name: section for section in built}
     shown = []
     for subject, title in SUBJECTS.items():
-        name = TABS.get(subject, subject)
-        section = others.pop(name, Section(name, title))
+        section = others.pop(subject, Section(subject, title))
         judged = [verdict for verdict in findings.verdicts if verdict.subject == subject]
         if judged:
             section = replace(section, blocks=[Judged(judged, titles), *section.blocks])
@@ -150,20 +132,9 @@ def write_report(folder: str | os.PathLike[str], embed: Embed | None = None) -> 
     depths = {"brief.html": render_brief, "methods.html": render_methods}
     others = {target / name: draw(findings) for name, draw in depths.items()}
     for path, content in (*contents.items(), *others.items()):
-        with replace_file(path) as file:
+        with replace_file(path, entry=True) as file:
             file.write(content.encode())
     return list(contents)
-
-
-def further_measures(findings: Findings) -> Section:
-    """Instruments without a section of their own, with their parts."""
-    own = {*text.SECTIONS, *vectors.SECTIONS, *masked.SECTIONS}
-    blocks: list[Block] = []
-    for stage in findings.stages:
-        shown = stage.kind in own or stage.subject in BY_TOPIC
-        if not shown and find(stage.kind) is not None:
-            blocks += [Text(f"{label_of(stage.kind)}."), *language.measure_blocks(stage)]
-    return Section("further", "Further measures", blocks)
 
 
 # ------------------------------------------------------------------------------------- appendix
@@ -173,50 +144,36 @@ def appendix(findings: Findings) -> Section:
     """Everything a reader needs to repeat the audit."""
     parts = (
         _methods(findings),
-        _other_methods(findings),
         _word_lists(findings),
         _left_out(findings),
-        language.coverage_section(findings),
+        coverage_section(findings),
         _run(findings),
     )
     return Section("appendix", "Methods", parts=[part for part in parts if part.blocks])
 
 
-def _measured_vectors(findings: Findings) -> Iterable[Measurement]:
-    for stage in findings.stages:
-        if stage.subject == "vectors" and stage.kind != "posterior":
-            yield from (c.after for c in stage.comparisons if c.metric in vectors.HIDING)
-            yield from stage.measurements
-
-
 def _methods(findings: Findings) -> Section:
-    if findings.vectors is None:
-        return Section("methods", "Measures of word vectors")
-    measured = used(_measured_vectors(findings), "vectors")
+    """Every measure of the parts that were audited: what it asks, and what it rests on here."""
+    measured = findings.by_metric()
     rows = []
-    for metric in dict.fromkeys([*measured, *_declared(findings, "vectors")]):
-        known, found = method(metric), measured.get(metric, [])
-        rows.append(
-            (
-                known.title if known else label_of(metric),
-                known.question if known else "",
-                known.text if known else "",
-                _without_bias(found[0]) if found else "not measured here",
-                prose.basis(found=found, tests=_tests(found)) if found else "–",
+    for part in (part for part in ORDER if part in findings.settings["parts"]):
+        for metric, known in methods(part).items():
+            found, declared = measured.get(metric, []), find(metric) is not None
+            if not found and not declared and part == "vectors":
+                continue  # a test of a mitigation that was not tried
+            missing = "not measured here" if declared else "–"
+            rows.append(
+                (
+                    title_of(known),
+                    known.question,
+                    text_of(known),
+                    _without_bias(found[0]) if found else missing,
+                    prose.basis(found=found, tests=_tests(found)) if found else "–",
+                )
             )
-        )
     headers = ("Measure", "Question", "Formula", "Without bias it reads", "Based on")
-    table = Table.of("The measures", headers, rows)
-    return Section(
-        "methods", "Measures of word vectors", [prose.text("methods"), table] if rows else []
-    )
-
-
-def _declared(findings: Findings, part: str) -> list[str]:
-    """The instruments of a part that was audited."""
-    if part not in findings.settings["parts"]:
-        return []
-    return [name for name in methods(part) if find(name) is not None]
+    blocks = [] if findings.vectors is None else [prose.text("methods")]
+    return Section("methods", "Measures", [*blocks, PageTable.of("The measures", headers, rows)])
 
 
 def _tests(found: Iterable[Measurement]) -> list[str]:
@@ -228,34 +185,17 @@ def _tests(found: Iterable[Measurement]) -> list[str]:
 
 def _without_bias(m: Measurement) -> str:
     directions = {"higher": "above it", "lower": "below it", "away": "away from it, either side"}
-    ideal = "nothing fixed" if m.ideal is None else f"{m.ideal:g}".replace("-", "−")
-    if m.metric in vectors.HIDING and m.metric != "neighbour_bias":
+    ideal = "nothing fixed" if m.ideal is None else shortest(m.ideal)
+    if m.metric in HIDING and m.metric != "neighbour_bias":
         ideal = "what chance gives"
     return f"{ideal}; more bias lies {directions[m.worse]}"
 
 
-def _other_methods(findings: Findings) -> Section:
-    """The measures of the other parts, as far as they were audited."""
-    measured = {m.metric for stage in findings.stages for m in stage.measurements}
-    rows = [
-        (
-            known.title,
-            known.question,
-            known.text,
-            "no" if find(name) is not None and name not in measured else "yes",
-        )
-        for part in ("text", "posterior", "masked", "causal", "encoder", "fewshot", "predictions")
-        if part in findings.settings["parts"]
-        for name, known in methods(part).items()
-    ]
-    headers = ("Measure", "Question", "Formula", "Measured here")
-    table = Table.of("The other measures", headers, rows)
-    return Section("more-methods", "Other measures", [table] if rows else [])
-
-
 def _word_lists(findings: Findings) -> Section:
     tables = [
-        Table.of(f"{topic.title}. {topic.provenance}", ("List", "Words", "Source"), _lists(topic))
+        PageTable.of(
+            f"{topic.title}. {topic.provenance}", ("List", "Words", "Source"), _lists(topic)
+        )
         for topic in findings.topics
     ]
     return Section("words", "Word lists", tables)
@@ -287,7 +227,7 @@ def _left_out(findings: Findings) -> Section:
     if not missing:
         return Section("left-out", "Words left out", [Text("None: every word has a vector.")])
     rows = ((word, ", ".join(measures)) for word, measures in sorted(missing.items()))
-    table = Table.of("Words without a vector", ("Word", "Missing in"), rows, words=True)
+    table = PageTable.of("Words without a vector", ("Word", "Missing in"), rows, words=True)
     return Section("left-out", "Words left out", [table])
 
 
@@ -305,14 +245,14 @@ def _run(findings: Findings) -> Section:
         ("Seed", str(run["seed"])),
         *((f"Version of {name}", version) for name, version in run["versions"].items()),
     ]
-    blocks = [Table.of("The run", ("What", "Value"), facts)]
+    blocks = [PageTable.of("The run", ("What", "Value"), facts)]
     times = [(title, cell(seconds, 0)) for title, seconds in run.get("seconds", {}).items()]
     if times:
-        blocks.append(Table.of("Time of the stages", ("Stage", "Seconds"), times, folded=True))
+        blocks.append(PageTable.of("Time of the stages", ("Stage", "Seconds"), times, folded=True))
     return Section("run", "Versions and seed", blocks)
 
 
-def _fact(value: Any) -> str:
+def _fact(value: object) -> str:
     """A fact about an input as text; nothing where there is none."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {item}" for name, item in value.items())

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from evenhand.charts import BLUE, ORANGE, forest
+from evenhand.charts import BLUE, ORANGE, forest, row_of
 from evenhand.report.blocks import (
-    Cell,
+    Block,
+    Columns,
     Figure,
     P,
+    PageTable,
+    Prose,
     Section,
-    Table,
+    TableCell,
     Text,
     cell,
     count,
@@ -25,6 +28,8 @@ from evenhand.results import Comparison
 from evenhand.scores import ScoreAnalysis
 from evenhand.scores.analysis import needed_text
 
+prose = Prose("scores")
+
 SERIES = {"": "for other templates", "scope": "for these templates"}
 LOOKS = {SERIES[""]: (BLUE, "circle"), SERIES["scope"]: (ORANGE, "square")}
 
@@ -35,132 +40,76 @@ def write_scores(analysis: ScoreAnalysis, path: str | os.PathLike[str]) -> Path:
         path,
         "Models compared by item scores",
         [analysis.sentence],
-        score_sections(analysis),
-        "Intervals are for other items of the same kind, and say nothing about items of another "
-        "kind.",
+        [_means(analysis), _ranks(analysis), _differences(analysis), _agreement(analysis)],
+        prose.limits(),
     )
 
 
-def score_sections(analysis: ScoreAnalysis) -> list[Section]:
-    """The page's sections, in the order of reading."""
-    return [_means(analysis), _ranks(analysis), _differences(analysis), _agreement(analysis)]
+DRAWN = 40
+"""Models in the chart, by rank; the table has all."""
 
 
 def _means(analysis: ScoreAnalysis) -> Section:
     measured = analysis.by_rank()
-    prob = measured[0].prob
+    first = measured[0]
     scoped = any(m.select("scope") for m in measured)
     rows = [
-        {
-            "label": m.query,
-            "value": part.value,
-            "low": part.low,
-            "high": part.high,
-            "ideal": m.ideal,
-            **({"series": SERIES[part.by]} if scoped else {}),
-        }
-        for m in measured
+        row_of(part, m.query, ideal=m.ideal, series=SERIES[part.by])
+        for m in measured[:DRAWN]
         for part in (m, *m.select("scope"))
     ]
     chart = forest(rows, x="mean score", looks=LOOKS if scoped else None, beside=scoped)
-    about = f"Mean scores with {100 * prob:g}% intervals: {measured[0].interval}."
+    words = prose.words(drawn=DRAWN, of=len(measured))
     listed = [
         (m.query, "" if part is m else part.query, part) for m in measured for part in (m, *m.parts)
     ]
-    columns = {**value_columns(prob), "Scores": lambda m: count(m.n)}
-    if measured[0].ideal is not None:
-        columns |= {**P, "Bias": lambda m: Cell(str(m.details.get("outcome", "")))}
-    words = "A row for each model with its mean score and interval; the table has the numbers."
-    return Section(
-        "means",
-        "Means",
-        [
-            Figure.of("means-forest", chart, about, words),
-            result_table("Means", ("Model", "Part"), listed, columns, words=True),
-            *(Text(note, "warning") for note in analysis.notes),
-        ],
-    )
+    columns = {**value_columns(first.prob), "Scores": lambda m: count(m.n)}
+    if first.ideal is not None:
+        columns |= {**P, "Bias": lambda m: TableCell(str(m.details.get("outcome", "")))}
+    blocks: list[Block] = [
+        Figure.of("means-forest", chart, prose.about(m=first), words),
+        result_table("Means", ("Model", "Part"), listed, columns, words=True),
+        *(Text(note, "warning") for note in analysis.notes),
+    ]
+    return Section("means", "Means", blocks)
 
 
 def _ranks(analysis: ScoreAnalysis) -> Section:
-    if len(analysis.ranking) < 2:
-        return Section("ranks", "Ranks")
     rows = [
-        (m.query, cell(m.value, 0), Cell(f"{m.low:g} to {m.high:g}"), cell(m.details["mean"]))
+        (m.query, cell(m.value, 0), TableCell(f"{m.low:g} to {m.high:g}"), cell(m.details["mean"]))
         for m in analysis.ranking
     ]
-    text = (
-        "A model's lowest possible rank is one more than the number of models that are better and "
-        "differ from it, its highest the number of models less those that are worse and differ; "
-        "pairs are corrected together, so that all ranks together are right with the stated "
-        "probability."
-    )
-    return Section(
-        "ranks",
-        "Ranks",
-        [Text(text), Table.of("Ranks", ("Model", "Rank", "Could be", "Mean"), rows)],
-    )
+    table = PageTable.of("Ranks", ("Model", "Rank", "Could be", "Mean"), rows)
+    return Section("ranks", "Ranks", [prose.text("ranks"), table] if len(rows) > 1 else [])
 
 
 def _differences(analysis: ScoreAnalysis) -> Section:
-    if not analysis.comparisons:
-        return Section("differences", "Differences")
     scoped = any(c.parts for c in analysis.comparisons)
-    rows: list[list[Cell | str]] = [
-        [
-            c.after.query,
-            c.before.query,
-            cell(c.change.value),
-            span(c.change.low, c.change.high),
-            p_cell(c.p),
-            Cell(str(c.details["outcome"])),
-            *([_scope(c)] if scoped else []),
-            count(c.paired),
-            Cell(needed_text(c)),
-        ]
-        for c in analysis.comparisons
-    ]
-    headers = (
-        *("Model", "Less", "Difference", "Interval", "p (Holm)", "Outcome"),
-        *(("With these templates only",) if scoped else ()),
-        *("Paired", "Needed"),
-    )
-    ideal = analysis.measurements[0].ideal
-    text = "Each pair on the scores that both have."
-    if ideal is not None:
-        text += (
-            f" Compared is the distance of the mean from {ideal:g}: below 0, the model is nearer."
-        )
-    text += (
-        " Intervals and p are for all pairs together; two models differ if p is below the level "
-        "and the interval excludes 0."
-    )
-    if scoped:
-        text += " What these templates alone show describes them and decides nothing."
-    text += (
-        " Needed: what would find a difference as large as that observed with a power of 80%, that "
-        "pair alone."
-    )
-    return Section(
-        "differences",
-        "Differences",
-        [Text(text), Table.of("Differences of all pairs", headers, rows, words=True)],
-    )
+    columns: Columns = {
+        "Difference": lambda c: cell(c.change.value),
+        "Interval": lambda c: span(c.change.low, c.change.high),
+        "p (Holm)": lambda c: p_cell(c.p),
+        "Outcome": lambda c: str(c.details["outcome"]),
+        **({"With these templates only": _scope} if scoped else {}),
+        "Paired": lambda c: count(c.paired),
+        "Needed": needed_text,
+    }
+    rows = [(c.after.query, c.before.query, c) for c in analysis.comparisons]
+    text = prose.text("differences", ideal=analysis.measurements[0].ideal, scoped=scoped)
+    table = result_table("Differences of all pairs", ("Model", "Less"), rows, columns, words=True)
+    return Section("differences", "Differences", [text, table] if rows else [])
 
 
-def _scope(c: Comparison) -> Cell:
+def _scope(c: Comparison) -> TableCell:
     """The interval with these templates as the only ones of interest."""
-    return span(c.parts[0].change.low, c.parts[0].change.high) if c.parts else Cell("–")
+    return span(c.parts[0].change.low, c.parts[0].change.high) if c.parts else TableCell("–")
 
 
 def _agreement(analysis: ScoreAnalysis) -> Section:
     rows = [(f"{m.by} {m.query}", m) for m in analysis.agreement]
+    title = "Agreement of ranks"
     if not rows:
-        return Section("agreement", "Agreement of ranks")
-    columns = {**value_columns(analysis.agreement[0].prob, "τ"), "Models": lambda m: count(m.n)}
-    text = "Kendall's τ of the models' means: 1 where both rank the models alike, 0 if unrelated."
-    return Section(
-        "agreement",
-        "Agreement of ranks",
-        [Text(text), result_table("Agreement of ranks", ("Between",), rows, columns)],
-    )
+        return Section("agreement", title)
+    columns = {**value_columns(rows[0][1].prob, "τ"), "Models": lambda m: count(m.n)}
+    table = result_table(title, ("Between",), rows, columns)
+    return Section("agreement", title, [prose.text("agreement"), table])

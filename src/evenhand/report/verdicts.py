@@ -10,54 +10,78 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+from evenhand.arguments import check_fields
 from evenhand.display import Result
+from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Tested, all_declarations, find, tests_of
 from evenhand.instruments import judge_results as judge_tests
 from evenhand.judging import RULES, SOME, STRONG, Judgement, Level, find_level
 from evenhand.report.blocks import Prose
 from evenhand.report.methods import label_of
-from evenhand.results import Measurement
+from evenhand.results import Comparison, Measurement
 from evenhand.statistics.power import items_needed
 from evenhand.statistics.sizes import SIZES
 
 if TYPE_CHECKING:
-    from evenhand.report.fewshot import Network
     from evenhand.report.findings import Findings, StageResult
 
-Subject = Literal["data", "vectors", "model", "causal", "encoder", "classifier", "predictions"]
+Subject = Literal[
+    "corpus", "vectors", "masked", "causal", "encoder", "answers", "fewshot", "predictions"
+]
 SUBJECTS: Mapping[str, str] = {
-    "data": "The data",
+    "corpus": "The data",
     "vectors": "Word vectors",
-    "model": "Masked language model",
+    "masked": "Masked language model",
     "causal": "Causal language model",
     "encoder": "Sentence encoder",
-    "classifier": "Few-shot classifiers",
+    "answers": "What the model writes",
+    "fewshot": "Few-shot classifiers",
     "predictions": "Your classifier",
 }
-"""What is judged, in the order of reading."""
+"""The subjects of verdicts, in the order of reading."""
 BY_TOPIC = ("causal", "encoder")
 """Models that are judged on each topic that a test is about."""
 SENTENCES = {
-    "data": "leanings",
+    "corpus": "leanings",
     "vectors": "found",
-    "model": "found",
+    "masked": "found",
     "causal": "associations",
     "encoder": "associations",
+    "answers": "associations",
     "predictions": "associations",
-    "classifier": "found_in_classes",
+    "fewshot": "found_in_classes",
 }
 """The name of the text that says what was found."""
 ENDS = 2
-"""How many classes of data are shown on either side of the ideal."""
+"""The number of classes of data shown on either side of the ideal."""
 
 prose = Prose("verdicts")
 
 
+class _Saved:
+    """Numbers as they are saved: by name, an unknown value or end as null."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        ends = {"value": math.nan, "low": -math.inf, "high": math.inf}
+        known = {name: end if row[name] is None else row[name] for name, end in ends.items()}
+        saved = cls(**{**row, **known})
+        check_fields(saved)
+        if (draws := row.get("draws")) is not None and draws < 0:
+            raise InputError(f"draws: expected a number of 0 or more, got {draws!r}")
+        return saved
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictTest:
+class VerdictTest(_Saved):
     """A test behind a verdict: its numbers, what the judge says of it, and what it means.
 
     `low` and `high` are the interval that decides, `p` the p-value corrected for `family` tests.
@@ -108,68 +132,50 @@ class VerdictTest:
         """Whether it found bias."""
         return self.outcome == "found"
 
-    def to_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> VerdictTest:
-        ends = {"value": math.nan, "low": -math.inf, "high": math.inf}
-        known = {name: end if row[name] is None else row[name] for name, end in ends.items()}
-        return cls(**{**row, **known})
+OF_TEST = ("metric", "query", "value", "prob", "towards", "required", "confirms", "ratio", "n")
+OF_JUDGEMENT = (
+    *("low", "high", "p", "draws", "family", "outcome", "strong", "p_tested", "in_tested"),
+    *("size", "size_low", "size_high", "ruled_out"),
+)
+OF_EVIDENCE = ("points", "claim", "quantity", "sentence")
 
 
 def verdict_test(tested: Tested, judgement: Judgement, topic: str = "") -> VerdictTest:
     """A test as a verdict shows it."""
     test, evidence = tested.test, tested.evidence
-    tested_ends = (test.low, test.high) if test.general is not None else (None, None)
+    known = {
+        name: getattr(given, name)
+        for given, names in ((test, OF_TEST), (judgement, OF_JUDGEMENT), (evidence, OF_EVIDENCE))
+        for name in names
+    }
+    low, high = (test.low, test.high) if test.general is not None else (None, None)
+    about = evidence.measurement.details
+    if about.get("units"):  # several answers to one prompt count once
+        known["n"] = int(about["units"])
     return VerdictTest(
+        **known,
         label=evidence.label or label_of(evidence.measurement, topic),
-        metric=test.metric,
-        query=test.query,
-        value=test.value,
-        low=judgement.low,
-        high=judgement.high,
-        prob=test.prob,
         ideal=test.ideal or 0.0,
         p_value=test.deciding_p,
-        p=judgement.p,
-        draws=judgement.draws,
-        family=judgement.family,
-        outcome=judgement.outcome,
-        strong=judgement.strong,
-        towards=test.towards,
-        required=test.required,
-        confirms=test.confirms,
-        low_tested=tested_ends[0],
-        high_tested=tested_ends[1],
-        p_tested=judgement.p_tested,
-        in_tested=judgement.in_tested,
-        size=judgement.size,
-        size_low=judgement.size_low,
-        size_high=judgement.size_high,
-        ruled_out=judgement.ruled_out,
-        ratio=test.ratio,
-        points=evidence.points,
-        n=test.n,
-        unit=tested.about.unit if tested.about is not None else "items",
-        needed=_needed(judgement),
-        classes=evidence.measurement.details.get("classes"),
-        claim=evidence.claim,
-        quantity=evidence.quantity,
-        sentence=evidence.sentence,
+        low_tested=low,
+        high_tested=high,
+        unit=about.get("unit") or (tested.about.unit if tested.about is not None else "items"),
+        needed=_needed(judgement, known["n"]),
+        classes=about.get("classes"),
     )
 
 
-def _needed(judgement: Judgement) -> int | None:
+def _needed(judgement: Judgement, n: int) -> int | None:
     """About how many items would narrow the interval to what counts as none found."""
     low, high = judgement.size_low, judgement.size_high
-    if low is None or high is None or not math.isfinite(high - low) or not judgement.test.n:
+    if low is None or high is None or not math.isfinite(high - low) or not n:
         return None
-    return items_needed(judgement.test.n, (high - low) / 2, SIZES["small"])
+    return items_needed(n, (high - low) / 2, SIZES["small"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class Number(_Saved):
     """A number behind a verdict, with its interval."""
 
     label: str
@@ -180,19 +186,17 @@ class Number:
     draws: float | None = None
     ideal: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
     @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> Number:
-        ends = {"value": math.nan, "low": -math.inf, "high": math.inf}
-        known = {name: end if row[name] is None else row[name] for name, end in ends.items()}
-        return cls(**{**row, **known})
+    def of(cls, result: Measurement | VerdictTest, label: str) -> Number:
+        """The number of a result, with its corrected p-value."""
+        names = ("value", "low", "high", "draws", "ideal")
+        values = {name: getattr(result, name) for name in names}
+        return cls(label=label, p_value=result.p, **values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verdict(Result):
-    """The level of evidence, the sentence that says it, and the numbers behind it.
+    """The level of evidence, its sentence, and the numbers it is based on.
 
     `name` is what was judged, such as glove. `tests` has each deciding test with what the judge
     says of it; `confirmed_by` names the measures that agree; `cannot_mean` says what "none found"
@@ -218,11 +222,10 @@ class Verdict(Result):
         return self.level in ("strong evidence", "some evidence")
 
     def to_dict(self) -> dict[str, Any]:
-        row = {name: getattr(self, name) for name in self.__slots__ if name != "level"}
-        row["numbers"] = [number.to_dict() for number in self.numbers]
-        row["tests"] = [test.to_dict() for test in self.tests]
-        row["size"] = None if self.size is None else self.size.to_dict()
-        return {**row, "verdict": self.level}
+        row = asdict(self)
+        level = row.pop("level")
+        listed = {name: list(row[name]) for name in ("numbers", "tests")}
+        return {**row, **listed, "verdict": level}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Verdict:
@@ -232,18 +235,15 @@ class Verdict(Result):
         fields["confirmed_by"] = tuple(row["confirmed_by"])
         size = row["size"]
         fields["size"] = None if size is None else VerdictTest.from_dict(size)
-        return cls(level=row["verdict"], **fields)
+        verdict = cls(level=row["verdict"], **fields)
+        check_fields(verdict)
+        return verdict
 
     def _headline(self) -> str:
         return f"{self.name} {self.topic}: {self.level}: {self.sentence}"
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        about = {
-            "subject": self.subject,
-            "name": self.name,
-            "topic": self.topic,
-            "level": self.level,
-        }
+        about = {name: getattr(self, name) for name in ("subject", "name", "topic", "level")}
         numbers = [number.to_dict() for number in self.numbers] or [dict[str, Any]()]
         return [{**about, **number} for number in numbers]
 
@@ -255,7 +255,7 @@ class Verdict(Result):
 
 
 def find_size(subject: str, tests: Sequence[VerdictTest]) -> VerdictTest | None:
-    """The test whose size stands for a finding.
+    """The test whose size represents a finding.
 
     Of the tests that found something and have a size, it is that of the instrument that leads;
     without one, that with the smallest corrected p-value. Of the classes of data it is the median
@@ -264,19 +264,21 @@ def find_size(subject: str, tests: Sequence[VerdictTest]) -> VerdictTest | None:
     sized = [test for test in tests if test.found and test.size is not None]
     if not sized:
         return None
-    if subject == "data":
+    if subject == "corpus":
         return sorted(sized, key=lambda test: abs(test.size or 0.0))[(len(sized) - 1) // 2]
     leading = {about.name for about in _declared(subject) if about.role == "leads"}
     return min(sized, key=lambda t: (t.metric not in leading, _or_one(t.p), _or_one(t.p_value)))
 
 
+def leads(subject: str) -> str:
+    """The measure of a subject that leads its verdicts."""
+    return next(about.name for about in all_declarations([subject]) if about.role == "leads")
+
+
 def _declared(subject: str) -> list[Declaration]:
     """The instruments whose tests decide a verdict on the subject in an audit."""
-    measured_as = "corpus" if subject == "data" else subject
     return [
-        about
-        for about in all_declarations([measured_as])
-        if about.decides and about.audits(measured_as)
+        about for about in all_declarations([subject]) if about.decides and about.audits(subject)
     ]
 
 
@@ -295,7 +297,7 @@ def judge(
 
     Parameters
     ----------
-    subject : {"data", "vectors", "model", "causal", "encoder", "classifier", "predictions"}
+    subject : one of `SUBJECTS`
     results : iterable of Measurement
         Everything measured of it; what has no part in a verdict is left out.
     name, topic : str
@@ -347,7 +349,7 @@ def judge(
         level=level,
         sentence=f"{sentence} {after}" if after and found else sentence,
         numbers=(*_numbers(subject, shown), *more),
-        tests=tuple(shown if subject == "data" else tests),
+        tests=tuple(shown if subject == "corpus" else tests),
         confirmed_by=confirmed,
         cannot_mean=getattr(prose, f"cannot_mean_{subject}")(),
         claim=prose.claim(subject=subject, size=size, holding=holding, tests=tests)
@@ -360,7 +362,7 @@ def judge(
 def _confirmed(subject: str, tests: Sequence[VerdictTest]) -> tuple[str, ...]:
     """The measures that agree: those that can confirm, or all of few-shot runs."""
     agreeing = [test for test in tests if test.found and test.towards]
-    if subject == "classifier":
+    if subject == "fewshot":
         return tuple(dict.fromkeys(test.label for test in agreeing if test.strong))
     if not RULES[subject].each_required:
         return ()
@@ -371,13 +373,13 @@ def _confirmed(subject: str, tests: Sequence[VerdictTest]) -> tuple[str, ...]:
 
 def _shown(subject: str, tests: Sequence[VerdictTest]) -> list[VerdictTest]:
     """The tests whose numbers are shown, that behind the verdict first."""
-    if subject == "data":
+    if subject == "corpus":
         found = [test for test in tests if test.found]
         ordered = sorted(found or tests, key=lambda test: -test.value)
         above = [test for test in ordered if test.value > test.ideal]
         below = [test for test in ordered if test.value < test.ideal]
         return [*above[:ENDS], *below[-ENDS:]]
-    if subject in ("classifier", "predictions", *BY_TOPIC):
+    if subject in ("answers", "fewshot", "predictions", *BY_TOPIC):
         keys = lambda test: (not test.found, _or_one(test.p), _or_one(test.p_tested))  # noqa: E731
         return sorted(tests, key=keys)
     return list(tests)
@@ -387,19 +389,8 @@ def _numbers(subject: str, shown: Sequence[VerdictTest]) -> list[Number]:
     """The numbers behind the verdict."""
     if RULES[subject].needs_lead:
         shown = [test for test in shown if test.required]
-    aside = ", new classes" if subject == "classifier" else ""
-    return [
-        Number(
-            label=f"{test.label}{aside}",
-            value=test.value,
-            low=test.low,
-            high=test.high,
-            p_value=test.p,
-            draws=test.draws,
-            ideal=test.ideal,
-        )
-        for test in shown
-    ]
+    aside = ", new classes" if subject == "fewshot" else ""
+    return [Number.of(test, f"{test.label}{aside}") for test in shown]
 
 
 def _or_one(p: float | None) -> float:
@@ -416,72 +407,60 @@ def verdicts(findings: Findings) -> tuple[Verdict, ...]:
 
 def judge_subject(findings: Findings, subject: Subject) -> list[Verdict]:
     """The verdicts on one subject of an audit, on vectors and some models one per topic."""
-    from evenhand.report.fewshot import read_networks
-    from evenhand.report.posterior import posterior_numbers
-
     name = str(findings.subjects.get(subject, {}).get("name", ""))
-    if subject == "classifier":
+    after = ""
+    if subject == "fewshot":
         name = f"few-shot on {findings.model.get('name', 'the model')}"
-    if subject in BY_TOPIC:
-        return _judge_by_topic(findings, subject, name)
+        after = best_mitigation(fewshot_changes(findings))
     judged = []
-    for topic in [t.name for t in findings.topics] if subject == "vectors" else [None]:
-        stages = [s for s in findings.stages if s.subject == subject and s.topic == topic]
-        measuring = [stage for stage in stages if stage.measures]
-        more = posterior_numbers(findings, topic) if topic else ()
-        title = topic or "gender"
-        if subject == "predictions":
-            title = ", ".join(findings.subjects.get(subject, {}).get("groups", ())) or title
-        if measuring:
+    groups = _by_topic(findings, subject)
+    for topic, (stages, measured) in groups.items():
+        more = posterior_numbers(findings, topic) if subject == "vectors" else ()
+        others = [m for other, (_, ms) in groups.items() if other != topic for m in ms]
+        if stages:
             judged.append(
                 judge(
                     subject,
-                    [m for stage in measuring for m in stage.measurements],
+                    measured,
                     name=name,
-                    topic=title,
-                    others=[
-                        m
-                        for s in findings.stages
-                        if s.subject == subject and s.measures and s.topic not in (None, topic)
-                        for m in s.measurements
-                    ],
+                    topic=topic,
+                    others=others,
                     more=more,
-                    reason=_reason(measuring),
-                    after=best_mitigation(read_networks(findings))
-                    if subject == "classifier"
-                    else "",
+                    reason=_reason(stages),
+                    after=after,
                 )
             )
-        elif stages and topic:
+        elif any(stage.subject == subject and stage.topic == topic for stage in findings.stages):
             sentence = prose.left_out(part=subject, numbers=bool(more))
-            judged.append(_not_measured(subject, name, title, sentence, more))
+            judged.append(_not_measured(subject, name, topic, sentence, more))
     return judged
 
 
-def _judge_by_topic(findings: Findings, subject: Subject, name: str) -> list[Verdict]:
-    """The verdicts on a model, one for each topic that its tests are about."""
+def _by_topic(
+    findings: Findings, subject: Subject
+) -> dict[str, tuple[list[StageResult], list[Measurement]]]:
+    """The stages that measure a subject, and their results, by the topic that these are about."""
     stages = [stage for stage in findings.stages if stage.subject == subject and stage.measures]
+    if subject == "vectors":
+        own = {
+            topic.name: [s for s in stages if s.topic == topic.name] for topic in findings.topics
+        }
+        return {topic: (each, _results(each)) for topic, each in own.items()}
     if not stages:
-        return []
+        return {}
+    if subject not in BY_TOPIC:
+        groups = findings.subjects.get(subject, {}).get("groups", ())
+        return {", ".join(groups) or "gender": (stages, _results(stages))}
     by_topic: dict[str, list[Measurement]] = {}
-    for m in (m for stage in stages for m in stage.measurements):
+    for m in _results(stages):
         if any(each.test.decides for each in tests_of(m)):
             by_topic.setdefault(m.details.get("topic") or "gender", []).append(m)
-    return [
-        judge(
-            subject,
-            measured,
-            name=name,
-            topic=topic,
-            others=[m for other, ms in by_topic.items() if other != topic for m in ms],
-            reason=_reason(stages),
-        )
-        for topic, measured in sorted((by_topic or {"gender": []}).items(), key=_topic_order)
-    ]
+    ordered = sorted(by_topic, key=lambda topic: (topic != "gender", topic)) or ["gender"]
+    return {topic: (stages, by_topic.get(topic, [])) for topic in ordered}
 
 
-def _topic_order(item: tuple[str, Any]) -> tuple[bool, str]:
-    return item[0] != "gender", item[0]
+def _results(stages: Iterable[StageResult]) -> list[Measurement]:
+    return [m for stage in stages for m in stage.measurements]
 
 
 def _not_measured(
@@ -509,16 +488,35 @@ def _reason(stages: Sequence[StageResult]) -> str:
     return next(iter([*failed, *deciding, *(skip["reason"] for skip in skips)]), "")
 
 
-def best_mitigation(networks: Sequence[Network]) -> str:
-    """What the mitigation with the least bias left did, and its cost in accuracy.
+Changes = Mapping[str, Mapping[str, tuple[Comparison, Comparison]]]
+"""What mitigations changed, by network and mitigation: the accuracy, and the bias."""
+
+
+def fewshot_changes(findings: Findings) -> Changes:
+    """What each mitigation of few-shot classifiers changed."""
+    return {
+        stage.details["network"]: {
+            c.details["mitigation"]: (accuracy, c)
+            for accuracy in stage.comparisons
+            for c in stage.comparisons
+            if (accuracy.details["role"], c.details["role"]) == ("performance", "bias")
+            and accuracy.details["mitigation"] == c.details["mitigation"]
+        }
+        for stage in findings.of("fewshot")
+        if stage.measurements
+    }
+
+
+def find_mitigation(networks: Changes) -> dict[str, Any] | None:
+    """The mitigation with the least bias left, what it did, and its cost in accuracy.
 
     It is the one with the smallest mean size of the bias, by the first of its measures, over the
     networks; the numbers are those of the network that had the largest before.
     """
     tried = {
-        name: [(network.changes[name][1].parts[0], network) for network in networks]
-        for name in (networks[0].changes if networks else ())
-        if all(name in network.changes for network in networks)
+        name: [(own[name][1].parts[0], network) for network, own in networks.items()]
+        for name in next(iter(networks.values()), {})
+        if all(name in own for own in networks.values())
     }
     sizes = {
         name: sum(abs(change.after.value) for change, _ in changes)
@@ -526,16 +524,49 @@ def best_mitigation(networks: Sequence[Network]) -> str:
     }
     sizes = {name: size for name, size in sizes.items() if not math.isnan(size)}
     if not sizes:
-        return ""
+        return None
     best = min(sorted(sizes), key=lambda name: sizes[name])
     change, network = max(tried[best], key=lambda pair: abs(pair[0].before.value))
-    return prose.best_mitigation(
-        best=best,
-        tried=len(sizes),
-        network=network.name,
-        change=change,
-        cost=network.changes[best][0].change,
+    cost = networks[network][best][0].change
+    return {"best": best, "tried": len(sizes), "network": network, "change": change, "cost": cost}
+
+
+def best_mitigation(networks: Changes) -> str:
+    """What the mitigation with the least bias left did, in a sentence."""
+    found = find_mitigation(networks)
+    return prose.best_mitigation(**found) if found else ""
+
+
+RHAT, ESS = 1.01, 400
+"""Draws with a larger R-hat, or with fewer effective draws, are not reliable."""
+
+
+def doubts(stage: StageResult, *names: str) -> list[str]:
+    """Which draws of a posterior are not reliable, and why; a missing number is a doubt."""
+    diagnostics = stage.details["diagnostics"]
+    return [
+        prose.doubt(name=name, found=diagnostics[name], rhat=RHAT, ess=ESS)
+        for name in names
+        if name in diagnostics
+        and not (
+            (diagnostics[name]["rhat_max"] or 9) <= RHAT
+            and (diagnostics[name]["ess_min"] or 0) >= ESS
+        )
+    ]
+
+
+def posterior_numbers(findings: Findings, topic: str) -> tuple[Number, ...]:
+    """The contrast to show with a verdict; none where its draws are not reliable."""
+    stage = next((s for s in findings.of("posterior", topic) if s.measurements), None)
+    if stage is None or doubts(stage, "the difference"):
+        return ()
+    m = next(
+        m
+        for m in stage.measurements
+        if m.query == "associated-different" and m.details.get("model") == "crossed"
     )
+    label = prose.number_label(delta=m)
+    return (Number(label=label, value=m.value, low=m.low, high=m.high, ideal=0.0),)
 
 
 def rules(findings: Findings) -> list[tuple[str, list[str]]]:
@@ -546,8 +577,7 @@ def rules(findings: Findings) -> list[tuple[str, list[str]]]:
 
 def explain(subject: str) -> list[str]:
     """The rules of one subject as sentences."""
-    measured_as = "corpus" if subject == "data" else subject
-    declared = [about for about in all_declarations([measured_as]) if about.audits(measured_as)]
+    declared = [about for about in all_declarations([subject]) if about.audits(subject)]
     return prose.lines(
         f"rules_{subject}",
         strong=STRONG,

@@ -12,15 +12,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.display import Result
 from evenhand.errors import InputError
 from evenhand.files import document, save_json
-from evenhand.judging import BiasTest, Judgement, judge, judge_pairs, ranks, simultaneous
+from evenhand.instruments import bias_test
+from evenhand.judging import Judgement, judge, judge_pairs, ranks, simultaneous
 from evenhand.results import Comparison, Estimate, Measurement, Measurements
 from evenhand.scores.reading import Scores, read
 from evenhand.statistics.correlation import kendall
@@ -29,9 +31,12 @@ from evenhand.statistics.power import smallest_effect
 from evenhand.statistics.sizes import SizeKind
 from evenhand.text.tables import Source
 
+if TYPE_CHECKING:
+    from evenhand.charts import Chart
+
 Ints: TypeAlias = NDArray[np.intp]
 MANY = 4
-"""Ranks are compared over so many models or more."""
+"""The fewest models whose ranks are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -93,29 +98,20 @@ class ScoreAnalysis(Result):
             )
         return f"{'; '.join(clauses)}."
 
-    def to_dict(self, *, items: bool = False) -> dict[str, Any]:
-        def rows(results: Sequence[Measurement | Comparison]) -> list[dict[str, Any]]:
-            return [result.to_dict(items=items) for result in results]
-
-        return {
-            "measurements": rows(self.measurements),
-            "comparisons": rows(self.comparisons),
-            "ranking": rows(self.ranking),
-            "agreement": rows(self.agreement),
-            "notes": list(self.notes),
-            "sentence": self.sentence,
+    def to_dict(self, *, items: bool = False) -> dict[str, object]:
+        results = {
+            name: [result.to_dict(items=items) for result in getattr(self, name)]
+            for name in ("measurements", "comparisons", "ranking", "agreement")
         }
+        return {**results, "notes": list(self.notes), "sentence": self.sentence}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        def measured(name: str) -> tuple[Measurement, ...]:
-            return tuple(Measurement.from_dict(m) for m in row[name])
-
         return cls(
-            measurements=Measurements(measured("measurements")),
-            comparisons=tuple(Comparison.from_dict(c) for c in row["comparisons"]),
-            ranking=measured("ranking"),
-            agreement=measured("agreement"),
+            measurements=Measurements(map(Measurement.from_dict, row["measurements"])),
+            comparisons=tuple(map(Comparison.from_dict, row["comparisons"])),
+            ranking=tuple(map(Measurement.from_dict, row["ranking"])),
+            agreement=tuple(map(Measurement.from_dict, row["agreement"])),
             notes=tuple(row["notes"]),
         )
 
@@ -123,7 +119,7 @@ class ScoreAnalysis(Result):
         """Write everything as one JSON document."""
         save_json(path, document(**self.to_dict()))
 
-    def plot(self, *, title: str | None = None, width: int = 380) -> Any:
+    def plot(self, *, title: str | None = None, width: int = 380) -> Chart:
         """A forest plot of the models' means by rank (an Altair chart)."""
         return Measurements(self.by_rank()).plot(title=title, width=width)
 
@@ -135,10 +131,11 @@ class ScoreAnalysis(Result):
     def _headline(self) -> str:
         return self.sentence
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return self.measurements._rows()
 
 
+@checked
 def analyze(
     *sources: Source | Scores,
     item: str | None = None,
@@ -296,14 +293,14 @@ class _Analysis:
             raise InputError(f"gap: expected two groups of items, got {names}")
         self.first = np.array([group == self.groups[0] for group in scores.groups or ()])
         self.nested, self.crossed = _design(scores)
+        self.factors = [self.nested, *([self.crossed] if self.crossed else [])]
         factors = {"item": scores.items, **scores.clusters}
-        coded = {name: np.unique(labels, return_inverse=True) for name, labels in factors.items()}
-        self.levels = {name: levels for name, (levels, _) in coded.items()}
-        self.codes: dict[str, Ints] = {name: code for name, (_, code) in coded.items()}
+        self.levels = {name: sorted(set(labels)) for name, labels in factors.items()}
+        self.codes = {name: _numbers(labels, self.levels[name]) for name, labels in factors.items()}
         cells = self.codes["item"]
         if self.crossed:
             cells = cells * len(self.levels[self.crossed]) + self.codes[self.crossed]
-        of_model = np.array([self.models.index(name) for name in scores.models])
+        of_model = _numbers(scores.models, self.models)
         self.rows = [np.flatnonzero(of_model == number) for number in range(len(self.models))]
         self.cells = [cells[rows] for rows in self.rows]
         self.metric = "gap" if gap else "mean_score"
@@ -351,8 +348,7 @@ class _Analysis:
 
         `limits` are those of a mean of the values, where scores are bounded.
         """
-        names = [self.nested, *([self.crossed] if self.crossed else [])]
-        factors = {name: self.codes[name][rows] for name in names}
+        factors = {name: self.codes[name][rows] for name in self.factors}
         how = {"groups": self.first[rows] if self.gap else None, "fixed": self.fixed, **how}
         low, high = limits or (0.0, 1.0)
         if how["groups"] is not None:
@@ -400,10 +396,8 @@ class _Analysis:
             mean = self.mean(values, rows, fixed=True)
             query = f"with these {len(self.levels[self.crossed])} {self.crossed}s"
             parts.append(self.result(self.metric, query, mean, len(rows), by="scope", **more))
-        factors = [self.nested, *([self.crossed] if self.crossed else [])]
-        counts: dict[str, Any] = {
-            f"{each}s": len(np.unique(self.codes[each][rows])) for each in factors
-        }
+        names = (*self.factors, "item")
+        counts = {f"{each}s": len(np.unique(self.codes[each][rows])) for each in names}
         mean = self.mean(values, rows)
         tested: dict[str, Any] = {}
         if self.ideal is not None:
@@ -415,11 +409,7 @@ class _Analysis:
             len(rows),
             parts=tuple(parts),
             left_out=tuple(text for text in scores.left_out if f"({name})" in text),
-            details={
-                **counts,
-                "items": len(np.unique(self.codes["item"][rows])),
-                "df": mean.freedom,
-            },
+            details={**counts, "df": mean.freedom},
             **more,
             **tested,
         )
@@ -432,24 +422,7 @@ class _Analysis:
         if self.bounded and self.ideal == (0.0 if self.gap else 0.5):
             size = "gap" if self.gap else "share"
         judgements = judge(
-            [
-                BiasTest(
-                    metric=m.metric,
-                    query=m.query,
-                    label=m.query,
-                    value=m.value,
-                    low=m.low,
-                    high=m.high,
-                    prob=m.prob,
-                    ideal=m.ideal,
-                    p_value=m.p_value,
-                    n=m.n,
-                    df=m.details["df"],
-                    role="decides",
-                    size=size,
-                )
-                for m in measurements
-            ]
+            [bias_test(m, label=m.query, role="decides", size=size) for m in measurements]
         )
         return [
             replace(
@@ -478,7 +451,7 @@ class _Analysis:
         rows = self.rows[first][one]
         a, b = self.scores.scores[rows], self.scores.scores[self.rows[second][two]]
 
-        def change(**how: Any) -> Mean | _Distance:
+        def change(**how: object) -> Mean | _Distance:
             difference = self.mean(b - a, rows, (-1.0, 1.0), **how)
             if self.ideal is None:
                 return difference
@@ -500,22 +473,22 @@ class _Analysis:
                     f"have a single {self.crossed} in common, which says nothing about other "
                     f"{self.crossed}s"
                 )
-        return _Contrast(found, scope, rows, note)
+        now = len(np.unique(self.codes[self.nested][rows]))
+        return _Contrast(found, scope, len(rows), now, note)
 
     def comparison(
         self, models: Sequence[Measurement], found: _Contrast, judgement: Judgement
     ) -> Comparison:
         """The comparison of two models as the judge sees it among all pairs."""
-        change = Estimate(
-            value=judgement.test.value, low=judgement.low, high=judgement.high, prob=self.prob
-        )
+        ends = (judgement.test.value, judgement.low, judgement.high)
+        change = Estimate.of(ends, self.prob)
         together = f"; {judgement.family} intervals that hold together (Bonferroni)"
         together = together if judgement.family > 1 else ""
-        details: dict[str, Any] = {
+        details: dict[str, object] = {
             "outcome": "differs" if judgement.found else "undecided",
             "needed": self._needed(found),
             "of": f"{self.nested}s",
-            "now": len(np.unique(self.codes[self.nested][found.rows])),
+            "now": found.now,
         }
         if self.ideal is not None:
             details["distance"] = change.to_dict()
@@ -523,15 +496,15 @@ class _Analysis:
         parts = []
         if found.scope is not None:
             scopes = [m.select("scope")[0] for m in models]
-            ends = found.scope.interval(simultaneous(self.prob, judgement.family))
-            estimate = Estimate.of((found.scope.value, *ends), self.prob)
+            limits = found.scope.interval(simultaneous(self.prob, judgement.family))
+            estimate = Estimate.of((found.scope.value, *limits), self.prob)
             parts.append(
                 Comparison(
                     before=scopes[0],
                     after=scopes[1],
                     change=estimate,
                     interval=f"paired, {_interval(_open(found.scope))}{together}",
-                    paired=len(found.rows),
+                    paired=found.paired,
                     details={} if self.ideal is None else {"distance": estimate.to_dict()},
                 )
             )
@@ -541,7 +514,7 @@ class _Analysis:
             after=after,
             change=change,
             interval=f"paired, {_interval(_open(found.change))}{together}",
-            paired=len(found.rows),
+            paired=found.paired,
             p_value=found.change.p_value,
             p_corrected=judgement.p,
             family=judgement.family,
@@ -553,7 +526,6 @@ class _Analysis:
     def _needed(self, found: _Contrast) -> int | None:
         """How many clusters of the first kind would find the difference that was observed."""
         mean = _open(found.change)
-        now = len(np.unique(self.codes[self.nested][found.rows]))
         df = None if found.scope is None else mean.freedom  # of few templates
         if math.isnan(mean.variance) or not mean.value:
             return None
@@ -565,7 +537,7 @@ class _Analysis:
         elif isinstance(found.scope, Mean):
             inside = min(inside, found.scope.variance)
         rest = mean.variance - inside
-        return None if wanted <= rest else math.ceil(now * inside / (wanted - rest))
+        return None if wanted <= rest else math.ceil(found.now * inside / (wanted - rest))
 
     # ---------------------------------------------------------------------------------- ranks
 
@@ -609,6 +581,13 @@ class _Analysis:
             for place, m in enumerate(ordered, 1)
         )
 
+    def plain_mean(self, rows: Ints) -> float:
+        """What models are compared by, without an interval; NaN where there are no scores."""
+        values = self.scores.scores[rows]
+        sides = [values[self.first[rows]], values[~self.first[rows]]] if self.gap else [values]
+        means = [float(side.mean()) if side.size else math.nan for side in sides]
+        return means[0] - means[1] if self.gap else means[0]
+
     def agreement(self) -> list[Measurement]:
         """Kendall's τ of the models' means between clusters that are crossed, and groups."""
         agreements = []
@@ -617,23 +596,16 @@ class _Analysis:
             columns.insert(0, (self.crossed, self.scores.clusters[self.crossed]))
         for by, labels in columns:
             own = np.array(labels)
-            means: dict[str, dict[int, float]] = {}
-            for level in dict.fromkeys(labels):
-                for number, rows in enumerate(self.rows):
-                    chosen = rows[own[rows] == level]
-                    values = self.scores.scores[chosen]
-                    sides = [values]
-                    if self.gap:
-                        sides = [values[self.first[chosen]], values[~self.first[chosen]]]
-                    if all(side.size for side in sides):
-                        mean = float(sides[0].mean() - (sides[1].mean() if self.gap else 0.0))
-                        means.setdefault(level, {})[number] = mean
+            means = {
+                level: np.array([self.plain_mean(rows[own[rows] == level]) for rows in self.rows])
+                for level in dict.fromkeys(labels)
+            }
             for one, two in combinations(means, 2):
-                shared = [model for model in means[one] if model in means[two]]
-                if len(shared) < MANY:
+                shared = ~np.isnan(means[one] + means[two])
+                if shared.sum() < MANY:
                     continue
                 value, low, high = kendall(
-                    [means[one][m] for m in shared], [means[two][m] for m in shared], prob=self.prob
+                    means[one][shared].tolist(), means[two][shared].tolist(), prob=self.prob
                 )
                 agreements.append(
                     Measurement(
@@ -642,7 +614,7 @@ class _Analysis:
                         value=value,
                         low=low,
                         high=high,
-                        n=len(shared),
+                        n=int(shared.sum()),
                         ideal=1.0,
                         worse="lower",
                         prob=self.prob,
@@ -655,11 +627,15 @@ class _Analysis:
 
 @dataclass(frozen=True, slots=True)
 class _Contrast:
-    """What two models are compared by, also with the templates as the only ones, and its rows."""
+    """What two models are compared by, also with the templates as the only ones.
+
+    `paired` is the number of scores that both have, `now` that of their items or clusters.
+    """
 
     change: Mean | _Distance
     scope: Mean | _Distance | None
-    rows: Ints
+    paired: int
+    now: int
     note: str = ""
 
 
@@ -683,15 +659,22 @@ def _interval(mean: Mean) -> str:
     return f"{how}, over {' and '.join(f'{name}s' for name in mean.over)}"
 
 
+def _numbers(labels: Sequence[str], levels: Sequence[str]) -> Ints:
+    """The number of the level of each label."""
+    numbers = {level: number for number, level in enumerate(levels)}
+    return np.fromiter(map(numbers.__getitem__, labels), dtype=np.intp, count=len(labels))
+
+
 def _design(scores: Scores) -> tuple[str, str | None]:
     """The factor that items are, or belong to; and the one that they are crossed with."""
     nested: list[str] = []
     crossed: list[str] = []
     for name, labels in scores.clusters.items():
-        of_item: dict[str, set[str]] = {}
-        for item, label in zip(scores.items, labels, strict=True):
-            of_item.setdefault(item, set()).add(label)
-        one_each = all(len(own) == 1 for own in of_item.values())
+        first: dict[str, str] = {}
+        one_each = all(
+            first.setdefault(item, label) == label
+            for item, label in zip(scores.items, labels, strict=True)
+        )
         (nested if one_each else crossed).append(name)
     for names, what in ((nested, "belong to"), (crossed, "are crossed with")):
         if len(names) > 1:

@@ -14,17 +14,20 @@ import fnmatch
 import math
 import os
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError, parameter
-from evenhand.files import parse_json, read_limited
+from evenhand.files import parse_json, parse_number, read_limited
 from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import open_content, source_name, text_lines
 from evenhand.text.tables import Source, json_objects, open_table
@@ -39,6 +42,8 @@ NAMES: Mapping[Role, tuple[str, ...]] = {
     "task": ("task", "task_name", "benchmark"),
 }
 """The names by which a column is recognised, the first of them that there is."""
+LARGEST = 1e100
+"""The largest score: squares and sums of scores are finite."""
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 INSPECT_GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Correct, incorrect, partially correct, no answer, as inspect's own metrics count them."""
@@ -57,8 +62,72 @@ class _Row(NamedTuple):
     score: float
     clusters: tuple[str, ...] = ()
     group: str = ""
-    where: str = ""
     task: str = ""
+
+
+Label = TypeVar("Label", str, tuple[str, ...])
+
+
+class _Labels(Generic[Label]):
+    """A column of labels by number: a label that many rows have is held once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Label, int] = {}
+        self._codes = array("q")
+
+    def append(self, label: Label) -> None:
+        self._codes.append(self.numbers.setdefault(label, len(self.numbers)))
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        return np.frombuffer(self._codes, dtype=np.int64)
+
+    def take(self, rows: NDArray[np.intp]) -> tuple[Label, ...]:
+        """The labels of some rows."""
+        labels = list(self.numbers)
+        return tuple(map(labels.__getitem__, self.codes[rows].tolist()))
+
+
+class _Part(NamedTuple):
+    """A source: its name, its first row, its clusters, and whether its rows have numbers."""
+
+    name: str
+    start: int
+    factors: tuple[str, ...]
+    numbered: bool
+
+
+class _Rows:
+    """The rows of all sources, column by column."""
+
+    def __init__(self) -> None:
+        self.parts: list[_Part] = []
+        self.items, self.models = _Labels[str](), _Labels[str]()
+        self.groups, self.tasks = _Labels[str](), _Labels[str]()
+        self.clusters = _Labels[tuple[str, ...]]()
+        self._scores = array("d")
+
+    @property
+    def scores(self) -> Floats:
+        return np.frombuffer(self._scores)
+
+    def extend(
+        self,
+        name: str,
+        rows: Iterable[_Row],
+        factors: Sequence[str] = (),
+        *,
+        numbered: bool = False,
+    ) -> None:
+        """Add the rows of a source."""
+        self.parts.append(_Part(name, len(self._scores), tuple(factors), numbered))
+        for row in rows:
+            self.items.append(row.item)
+            self.models.append(row.model)
+            self._scores.append(row.score)
+            self.clusters.append(row.clusters)
+            self.groups.append(row.group)
+            self.tasks.append(row.task)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,13 +163,14 @@ class Scores(Shown):
     def _headline(self) -> str:
         return f"{self.name}: {len(self.scores):,} scores of {len(set(self.models))} models"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [
             {"item": item, "model": model, "score": float(score)}
             for item, model, score in zip(self.items, self.models, self.scores, strict=True)
         ]
 
 
+@checked
 def read(
     *sources: Source,
     item: str | None = None,
@@ -144,40 +214,44 @@ def read(
         raise InputError("scores: expected a table, a log or a folder, got none")
     clusters = [cluster] if isinstance(cluster, str) else list(cluster or ())
     chosen: dict[Role, str | None] = {"item": item, "model": model, "score": score, "group": group}
-    parts = [part for source in sources for part in _parts(source, chosen, clusters)]
-    factors = {part.factors for part in parts}
+    rows = _Rows()
+    for source in sources:
+        _add(rows, source, chosen, clusters)
+    factors = {part.factors for part in rows.parts}
     if len(factors) > 1:
         shown = " and ".join(", ".join(names) or "none" for names in sorted(factors))
         raise InputError(f"scores: expected the same clusters in every source, got {shown}")
-    name = parts[0].name if len(parts) == 1 else "scores"
-    rows = _of_tasks([(part, row) for part in parts for row in part.rows], task)
-    known = [(part, row) for part, row in rows if not math.isnan(row.score)]
-    if not known:
+    [names] = factors
+    name = rows.parts[0].name if len(rows.parts) == 1 else "scores"
+    wanted = _of_tasks(rows, task)
+    missing = np.isnan(rows.scores[wanted])
+    known, left_out = wanted[~missing], wanted[missing]
+    if not known.size:
         raise FileError(name, "expected scores, got none")
-    _refuse_repeated(known, parts[0].factors)
-    groups = tuple(row.group for _, row in known)
-    if len({row.task for _, row in known}) == 1 and groups == tuple(row.task for _, row in known):
+    _refuse_repeated(rows, known)
+    groups = rows.groups.take(known)
+    if len(set(groups)) == 1 and set(groups) == set(rows.tasks.take(known)):
         groups = ()  # a single task is no group of items
-    left_out = [f"{row.item} ({row.model}): no score" for _, row in rows if math.isnan(row.score)]
+    labels = rows.clusters.take(known)
     return Scores(
-        tuple(row.item for _, row in known),
-        tuple(row.model for _, row in known),
-        np.array([row.score for _, row in known]),
-        {
-            factor: tuple(row.clusters[i] for _, row in known)
-            for i, factor in enumerate(parts[0].factors)
-        },
+        rows.items.take(known),
+        rows.models.take(known),
+        rows.scores[known],
+        {factor: tuple(own[i] for own in labels) for i, factor in enumerate(names)},
         groups if any(groups) else (),
         name,
-        tuple(left_out),
+        tuple(
+            f"{item} ({model}): no score"
+            for item, model in zip(
+                rows.items.take(left_out), rows.models.take(left_out), strict=True
+            )
+        ),
     )
 
 
-def _of_tasks(
-    rows: list[tuple[_Part, _Row]], wanted: str | Sequence[str] | None
-) -> list[tuple[_Part, _Row]]:
+def _of_tasks(rows: _Rows, wanted: str | Sequence[str] | None) -> NDArray[np.intp]:
     """The rows of the tasks that were asked for; of one task where nothing was."""
-    known = sorted({row.task for _, row in rows} - {""})
+    known = sorted({*rows.tasks.numbers} - {""})
     if wanted is None or (not isinstance(wanted, str) and not wanted):
         if len(known) > 1:
             shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
@@ -185,75 +259,78 @@ def _of_tasks(
                 f"scores: expected one task, got {len(known)} ({shown}): choose one with "
                 f"{parameter('task')}, or '*' for the mean over the items of all"
             )
-        return rows
+        return np.arange(len(rows.scores))
     chosen: set[str] = set()
     for name in [wanted] if isinstance(wanted, str) else wanted:
         fitting = fnmatch.filter(known, name)
         if not fitting:
             raise UnknownNameError("task", name, known)
         chosen.update(fitting)
-    return [(part, row) for part, row in rows if row.task in chosen]
+    return np.flatnonzero(np.isin(rows.tasks.codes, [rows.tasks.numbers[name] for name in chosen]))
 
 
-class _Part(NamedTuple):
-    name: str
-    rows: list[_Row]
-    factors: tuple[str, ...] = ()
+def _refuse_repeated(rows: _Rows, known: NDArray[np.intp]) -> None:
+    """An error that names the first row with the item, model and clusters of an earlier one."""
+    keys = rows.items.codes[known] * len(rows.models.numbers) + rows.models.codes[known]
+    keys = keys * len(rows.clusters.numbers) + rows.clusters.codes[known]
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    repeated = order[1:][keys[1:] == keys[:-1]]
+    if not repeated.size:
+        return
+    row = known[repeated.min() :][:1]
+    [item], [model] = rows.items.take(row), rows.models.take(row)
+    part = next(part for part in reversed(rows.parts) if part.start <= row[0])
+    where = f"row {row[0] - part.start + 1}: " if part.numbered else ""
+    other = f" with the same {' and '.join(part.factors)}" if part.factors else ""
+    raise FileError(
+        part.name,
+        f"{where}item '{item}' has several scores of model "
+        f"'{model}'{other}: name the column that distinguishes them with "
+        f"{parameter('cluster')}, or average them",
+    )
 
 
-def _refuse_repeated(known: Iterable[tuple[_Part, _Row]], factors: Sequence[str]) -> None:
-    seen: set[tuple[str, str, tuple[str, ...]]] = set()
-    for part, row in known:
-        key = (row.model, row.item, row.clusters)
-        if key in seen:
-            other = f" with the same {' and '.join(factors)}" if factors else ""
-            raise FileError(
-                part.name,
-                f"{row.where}item '{row.item}' has several scores of model "
-                f"'{row.model}'{other}: name the column that distinguishes them with "
-                f"{parameter('cluster')}, or average them",
-            )
-        seen.add(key)
-
-
-def _parts(
-    source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
-) -> Iterator[_Part]:
+def _add(
+    rows: _Rows, source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
+) -> None:
     if not isinstance(source, str | os.PathLike):
-        yield _from_table(source, chosen, clusters)
+        _add_table(rows, source, chosen, clusters)
         return
     path = Path(source)
     if path.is_dir():
-        yield from _from_folder(path, chosen, clusters)
+        _add_folder(rows, path, chosen, clusters)
     elif _is_harness(path.name):
-        yield _from_harness(path, chosen["score"])
+        _add_harness(rows, path, chosen["score"])
     elif path.suffix.lower() == ".eval":
         raise FileError(path, "expected a JSON log; inspect log convert --to json makes one of it")
     elif path.suffix.lower() == ".json":
-        yield _from_inspect(path, chosen["score"])
+        _add_inspect(rows, path, chosen["score"])
     else:
-        yield _from_table(source, chosen, clusters)
+        _add_table(rows, source, chosen, clusters)
 
 
 def _is_harness(name: str) -> bool:
     return name.startswith("samples_") and ".jsonl" in name
 
 
-def _from_folder(
-    folder: Path, chosen: Mapping[Role, str | None], clusters: Sequence[str]
-) -> Iterator[_Part]:
+def _add_folder(
+    rows: _Rows, folder: Path, chosen: Mapping[Role, str | None], clusters: Sequence[str]
+) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     logs = [path for path in files if _is_harness(path.name)]
     if logs:
-        yield from (_from_harness(path, chosen["score"]) for path in logs)
+        for path in logs:
+            _add_harness(rows, path, chosen["score"])
         return
     for ending in (".json", ".txt"):
         fitting = [path for path in files if ending in [s.lower() for s in path.suffixes[-2:]]]
         if fitting and ending == ".json":
-            yield from (_from_inspect(path, chosen["score"]) for path in fitting)
+            for path in fitting:
+                _add_inspect(rows, path, chosen["score"])
             return
         if fitting:
-            yield _from_lines(folder, fitting)
+            _add_lines(rows, folder, fitting)
             return
     tables = [path for path in files if path.suffix.lower() in (".csv", ".jsonl", ".parquet")]
     if not tables:
@@ -262,15 +339,16 @@ def _from_folder(
             "expected samples_*.jsonl of lm-evaluation-harness, JSON logs of inspect, tables, or "
             "text files with one score a line, got none of them",
         )
-    yield from (_from_table(path, chosen, clusters) for path in tables)
+    for path in tables:
+        _add_table(rows, path, chosen, clusters)
 
 
 # ---------------------------------------------------------------------------------------- tables
 
 
-def _from_table(
-    source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
-) -> _Part:
+def _add_table(
+    rows: _Rows, source: Source, chosen: Mapping[Role, str | None], clusters: Sequence[str]
+) -> None:
     with open_table(source) as table:
         columns: dict[Role, str | None] = {
             role: table.column(given, NAMES[role]) for role, given in chosen.items()
@@ -295,45 +373,44 @@ def _from_table(
             twice = next(name for name in used if used.count(name) > 1)
             raise FileError(table.name, f"column '{twice}': expected one role, got several")
         alone = Path(table.name).name.split(".")[0]
-        rows = []
-        for number, cells in enumerate(table.rows(*used), 1):
-            row = dict(zip(used, cells, strict=True))
-            values = {role: None if name is None else row[name] for role, name in columns.items()}
-            names = [values["item"], *(row[factor] for factor in factors)]
-            if columns["model"] is not None:
-                names.append(values["model"])
-            if None in names:
-                what = [columns["item"], *factors, columns["model"]][names.index(None)]
-                raise FileError(table.name, f"row {number}: '{what}': expected a name, got none")
-            task = values["task"] or ""
-            rows.append(
-                _Row(
-                    f"{task}/{values['item']}" if task else values["item"] or "",
-                    values["model"] or alone,
-                    _number(values["score"], table.name, f"row {number}: "),
+
+        def read_rows() -> Iterator[_Row]:
+            for number, cells in enumerate(table.rows(*used), 1):
+                row: dict[str | None, str | None] = dict(zip(used, cells, strict=True))
+                where = f"row {number}: "
+                for name in (columns["item"], *factors, columns["model"]):
+                    if name is not None and row[name] is None:
+                        raise FileError(table.name, f"{where}'{name}': expected a name, got none")
+                task, item = row.get(columns["task"]) or "", row[columns["item"]] or ""
+                yield _Row(
+                    f"{task}/{item}" if task else item,
+                    row.get(columns["model"]) or alone,
+                    _number(row[columns["score"]], table.name, where),
                     tuple(row[factor] or "" for factor in factors),
-                    (values["group"] if columns["group"] else task) or "",
-                    f"row {number}: ",
+                    (row[columns["group"]] if columns["group"] else task) or "",
                     task,
                 )
-            )
-    return _Part(table.name, rows, factors)
+
+        rows.extend(table.name, read_rows(), factors, numbered=True)
 
 
-def _number(cell: Any, name: str | os.PathLike[str], where: str = "") -> float:
+def _number(cell: object, name: str | os.PathLike[str], where: str = "") -> float:
     """A cell as a number; NaN where it is empty."""
     if cell is None or cell == "":
         return math.nan
+    word = str(cell).strip().lower()
     try:
-        value = WORDS[cell.lower()] if str(cell).lower() in WORDS else float(cell)
-    except (ValueError, TypeError, AttributeError):
-        raise FileError(name, f"{where}expected a number as score, got {cell!r}") from None
-    if math.isinf(value):
-        raise FileError(name, f"{where}expected a finite score, got {cell!r}")
+        value = WORDS[word] if word in WORDS else parse_number(cell)
+    except ValueError:
+        raise FileError(name, f"{where}expected a number as score, got {cell!r:.60}") from None
+    if abs(value) > LARGEST:
+        raise FileError(
+            name, f"{where}expected a finite score of at most {LARGEST:g}, got {cell!r:.60}"
+        )
     return value
 
 
-def _from_lines(folder: Path, paths: Sequence[Path]) -> _Part:
+def _add_lines(into: _Rows, folder: Path, paths: Sequence[Path]) -> None:
     """Files of one number a line; a factor in every name is a cluster (`FACTOR`)."""
     stems = [path.name.split(".txt")[0] for path in paths]
     matches = [FACTOR.fullmatch(stem) for stem in stems]
@@ -359,13 +436,13 @@ def _from_lines(folder: Path, paths: Sequence[Path]) -> _Part:
             )
         clusters = (level,) if factor else ()
         rows += [_Row(str(i), model, score, clusters) for i, score in enumerate(own, 1)]
-    return _Part(source_name(os.fspath(folder)), rows, (factor,) if factor else ())
+    into.extend(source_name(os.fspath(folder)), rows, (factor,) if factor else ())
 
 
 # ------------------------------------------------------------------------------------------ logs
 
 
-def _from_harness(path: Path, wanted: str | None) -> _Part:
+def _add_harness(into: _Rows, path: Path, wanted: str | None) -> None:
     """The samples of one task; items of different tasks are different, tasks are groups."""
     task = re.sub(r"_\d{4}-\d\d-\d\dT.*$", "", path.name[len("samples_") :].split(".jsonl")[0])
     model = path.absolute().parent.name.replace("__", "/")
@@ -401,10 +478,10 @@ def _from_harness(path: Path, wanted: str | None) -> _Part:
     if not rows:
         hint = f"; filters: {', '.join(sorted(rules))}" if rules else ""
         raise FileError(path, f"expected samples, got none{hint}")
-    return _Part(source_name(os.fspath(path)), rows)
+    into.extend(source_name(os.fspath(path)), rows)
 
 
-def _scalar(value: Any) -> bool:
+def _scalar(value: object) -> bool:
     return isinstance(value, int | float) or value is None
 
 
@@ -424,7 +501,7 @@ def _chosen(
     raise FileError(path, f"which {kind}? Name it with {parameter('score')} ({shown})", line=line)
 
 
-def _from_inspect(path: Path, wanted: str | None) -> _Part:
+def _add_inspect(into: _Rows, path: Path, wanted: str | None) -> None:
     """The samples of one log; a sample's epochs are averaged."""
     log = parse_json(read_limited(path), path)
     about = log.get("eval") if isinstance(log, dict) else None
@@ -449,4 +526,4 @@ def _from_inspect(path: Path, wanted: str | None) -> _Part:
         _Row(f"{task}/{name}", model, float(np.mean(own)) if own else math.nan, (), task, task=task)
         for name, own in values.items()
     ]
-    return _Part(source_name(os.fspath(path)), rows)
+    into.extend(source_name(os.fspath(path)), rows)

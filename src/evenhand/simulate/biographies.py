@@ -28,32 +28,29 @@ two are exact counterfactuals of each other.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
+import tomllib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from itertools import accumulate
-from numbers import Integral, Real
+from numbers import Real
 from string import Formatter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from evenhand.errors import InputError, UnknownNameError
-from evenhand.files import replace_file
-from evenhand.lexicon.names import names
-from evenhand.lexicon.schema import STRICT, Name, Percentage, Rows, WordPair, Words, read_toml
-from evenhand.text.rewrite.names import known_names
+from evenhand.errors import InputError, UnknownNameError, check_whole
+from evenhand.files import save_csv
+from evenhand.lexicon.first_names import names
+from evenhand.text.people import known_names
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Biographies", "biographies"]
 
 T = TypeVar("T")
 
@@ -124,12 +121,8 @@ class Biographies:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with the columns of Bias in Bios: hard_text, profession, gender."""
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(zip(self.texts, self.occupations, self.genders, strict=True))
-        with replace_file(path) as file:
-            file.write(text.getvalue().encode())
+        rows = zip(self.texts, self.occupations, self.genders, strict=True)
+        save_csv(path, (dict(zip(COLUMNS, row, strict=True)) for row in rows), COLUMNS)
 
 
 def biographies(
@@ -184,15 +177,15 @@ def biographies(
     for name, value in parameters.items():
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
             raise InputError(f"{name}: expected a number from 0 to 1, got {value!r}")
-    _check_count("per_class", per_class, 1)
-    _check_count("seed", seed, 0)
+    check_whole(per_class=per_class)
+    check_whole(0, seed=seed)
     book = grammar()
     known = list(book.occupations)
     classes = known if occupations is None else _check_occupations(occupations, known)
     if label_noise and len(classes) < 2:
         raise InputError("label_noise: expected at least two occupations to confuse, got one")
     women = {name: 0.5 + shares * (book.occupations[name].women - 0.5) for name in classes}
-    columns: list[list[str]] = [[] for _ in range(6)]
+    rows = []
     for index, name in enumerate(classes):
         numbers = np.random.default_rng([seed, known.index(name)]).random((per_class, 5 + DRAWS))
         recorded = np.where(numbers[:, 0] < women[name], 0, 1)
@@ -207,17 +200,9 @@ def biographies(
             strict=True,
         ):
             both = write(book, book.occupations[name], wording=wording, draws=row)
-            values = (
-                both[shown],
-                classes[label],
-                GENDERS[gender],
-                both[1 - shown],
-                name,
-                GENDERS[shown],
-            )
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-    texts, given, genders, counterfactuals, truth, stated_genders = map(tuple, columns)
+            persons = GENDERS[gender], GENDERS[shown]
+            rows.append((both[shown], classes[label], both[1 - shown], name, *persons))
+    texts, given, counterfactuals, truth, genders, stated_genders = zip(*rows, strict=True)
     return Biographies(
         texts=texts,
         occupations=given,
@@ -226,17 +211,9 @@ def biographies(
         true_occupations=truth,
         stated_genders=stated_genders,
         share_of_women=women,
-        leak=float(leak),
-        shares=float(shares),
-        wording=float(wording),
-        label_noise=float(label_noise),
         seed=int(seed),
+        **{name: float(value) for name, value in parameters.items()},
     )
-
-
-def _check_count(name: str, value: object, minimum: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise InputError(f"{name}: expected a whole number from {minimum} up, got {value!r}")
 
 
 def _check_occupations(occupations: Iterable[str], known: list[str]) -> list[str]:
@@ -271,8 +248,8 @@ Pieces = tuple[tuple[str, str | None], ...]
 class Pools:
     """Lists of phrases with the upper bounds of their intervals in [0, 1)."""
 
-    lists: tuple[Words, ...]
-    bounds: tuple[float, ...]
+    lists: Sequence[Sequence[str]]
+    bounds: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +271,9 @@ class Grammar:
 
     occupations: Mapping[str, Occupation]
     sentences: Mapping[str, tuple[Pieces, ...]]
-    orders: tuple[Words, ...]
-    lists: Mapping[str, Words]
-    wording: Mapping[str, tuple[tuple[str, str], ...]]
+    orders: Sequence[Sequence[str]]
+    lists: Mapping[str, Sequence[str]]
+    wording: Mapping[str, Sequence[Sequence[str]]]
     words: tuple[Mapping[str, str], Mapping[str, str]]
     first_names: tuple[tuple[str, str], ...]
 
@@ -305,66 +282,44 @@ class Grammar:
 def grammar() -> Grammar:
     """Return the built-in grammar."""
     folder = files("evenhand.simulate").joinpath("data")
-    parts = sorted(folder.joinpath("fields").iterdir(), key=lambda file: file.name)
-    fields = {
-        name: entry for part in parts for name, entry in read_toml(part, dict[str, _Field]).items()
-    }
-    entries = read_toml(folder.joinpath("occupations.toml"), dict[str, _OccupationEntry])
-    sentences = read_toml(folder.joinpath("sentences.toml"), dict[str, list[Any]])
-    orders = tuple(tuple(kinds) for kinds in sentences.pop("orders"))
-    lists = read_toml(folder.joinpath("lists.toml"), dict[str, Words])
-    pairs = read_toml(folder.joinpath("pairs.toml"), _PairsFile)
-    subjects = (subject for entry in fields.values() for subject in entry.subject)
+    fields: dict[str, dict[str, list[str]]] = {}
+    for part in sorted(folder.joinpath("fields").iterdir(), key=lambda file: file.name):
+        fields |= _read(part)
+    sentences, pairs = (_read(folder / f"{name}.toml") for name in ("sentences", "pairs"))
+    orders = sentences.pop("orders")
+    subjects = (subject for lists in fields.values() for subject in lists["subject"])
     return Grammar(
-        occupations={name: _occupation(name, entry, fields) for name, entry in entries.items()},
+        occupations={
+            name: _occupation(name, entry, fields)
+            for name, entry in _read(folder / "occupations.toml").items()
+        },
         sentences={kind: _split(texts) for kind, texts in sentences.items()},
         orders=orders,
-        lists=lists | {"aside": tuple(dict.fromkeys(subjects))},
-        wording=pairs.wording,
-        words=_gendered(pairs.words, pairs.wording),
+        lists=_read(folder / "lists.toml") | {"aside": list(dict.fromkeys(subjects))},
+        wording=pairs["wording"],
+        words=_gendered(pairs["words"], pairs["wording"]),
         first_names=_first_names(),
     )
 
 
-@dataclass(frozen=True)
-class _Field:
-    __pydantic_config__ = STRICT
-    study: Words
-    work: Words
-    subject: Words
-    place: Words
-    did: Words
+def _read(file: Traversable) -> dict[str, Any]:
+    return tomllib.loads(file.read_text("utf-8"))
 
 
-@dataclass(frozen=True)
-class _OccupationEntry:
-    __pydantic_config__ = STRICT
-    women: Percentage
-    fields: Mapping[Name, Percentage]
-    work: Words
-    subject: Words
-    did: Words
-
-
-@dataclass(frozen=True)
-class _PairsFile:
-    __pydantic_config__ = STRICT
-    words: Mapping[Name, WordPair]
-    wording: Mapping[Name, Rows[WordPair]]
-
-
-def _occupation(name: str, entry: _OccupationEntry, fields: Mapping[str, _Field]) -> Occupation:
-    total = sum(entry.fields.values())
+def _occupation(
+    name: str, entry: Mapping[str, Any], fields: Mapping[str, Mapping[str, list[str]]]
+) -> Occupation:
+    weights = entry["fields"]
     phrases = {}
     for kind in KINDS:
-        own: tuple[str, ...] = getattr(entry, kind, ())
-        lists = [getattr(fields[field], kind) for field in entry.fields]
+        own = entry.get(kind, [])
+        lists = [fields[field][kind] for field in weights]
         rest = (1 - OWN) if own else 1.0
-        shares = [rest * weight / total for weight in entry.fields.values()]
+        shares = [rest * weight / sum(weights.values()) for weight in weights.values()]
         if own:
             lists, shares = [own, *lists], [OWN, *shares]
-        phrases[kind] = Pools(tuple(lists), tuple(accumulate(shares)))
-    return Occupation(name, entry.women / 100, phrases)
+        phrases[kind] = Pools(lists, list(accumulate(shares)))
+    return Occupation(name, entry["women"] / 100, phrases)
 
 
 def _split(texts: Iterable[str]) -> tuple[Pieces, ...]:
@@ -374,16 +329,13 @@ def _split(texts: Iterable[str]) -> tuple[Pieces, ...]:
 
 
 def _gendered(
-    words: Mapping[str, tuple[str, str]], wording: Mapping[str, tuple[tuple[str, str], ...]]
+    words: Mapping[str, Sequence[str]], wording: Mapping[str, Sequence[Sequence[str]]]
 ) -> tuple[Mapping[str, str], Mapping[str, str]]:
     slots = dict(words)
-    slots |= {
-        slot.capitalize(): (pair[0].capitalize(), pair[1].capitalize())
-        for slot, pair in words.items()
-    }
-    slots |= {
-        f"{kind}-{i}": pair for kind, pairs in wording.items() for i, pair in enumerate(pairs)
-    }
+    for slot, (woman, man) in words.items():
+        slots[slot.capitalize()] = [woman.capitalize(), man.capitalize()]
+    for kind, pairs in wording.items():
+        slots |= {f"{kind}-{i}": pair for i, pair in enumerate(pairs)}
     women, men = ({slot: pair[side] for slot, pair in slots.items()} for side in (0, 1))
     return women, men
 
@@ -407,26 +359,6 @@ DRAWS = 160
 SENTENCES = (3, 6)
 WORDS = (40, 100)
 NOW = 2021
-YEARS = (
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-    "twenty",
-)
 
 
 def write(
@@ -502,9 +434,9 @@ class _Page:
         if kind == "later":
             return str(self._graduated + 2 + int(self.draw() * (NOW - 2 - self._graduated)))
         if kind == "years":
-            return self.pick(YEARS[: NOW - self._graduated - 2])
+            return self.pick(self._grammar.lists["years"][: NOW - self._graduated - 2])
         if kind == "number":
-            return self._fresh(YEARS[:6])
+            return self._fresh(self._grammar.lists["years"][:6])
         if kind in self._grammar.lists:
             return self._fresh(self._grammar.lists[kind])
         pools = self._occupation.phrases[kind]

@@ -11,37 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import require_models
-from evenhand.simulate.tables import probability_table
+from evenhand.simulate.tables import UNKNOWN, probability_table, word_tokenizer
 
-__all__ = ["BEGIN", "BiasedModel", "BigramModel", "biased_model", "bigram_model"]
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
 
-UNKNOWN, BEGIN = "[UNK]", "[BOS]"
+BEGIN = "[BOS]"
 
 
 @dataclass(frozen=True, eq=False)
-class BigramModel:
-    """P(next word) = `table[word]`; rows of the table sum to one."""
+class _Simulated:
+    """What both models share: words as tokens, and no network."""
 
     name: str
-    tokenizer: Any = field(repr=False)
-    table: NDArray[np.float64] = field(repr=False)
+    tokenizer: Tokenizer = field(repr=False)
     begin: int
     decoder: ClassVar[None] = None
     longest: ClassVar[int] = 1 << 20
     subject_kind: ClassVar[str] = "causal"
 
-    def encode(self, texts: Sequence[str]) -> list[Any]:
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """The encodings of texts, without special tokens."""
-        encoded: list[Any] = self.tokenizer.encode_batch(list(texts))
-        return encoded
+        return self.tokenizer.encode_batch(list(texts))
 
-    def logits(self, row: NDArray[Any]) -> NDArray[np.float32]:
+
+@dataclass(frozen=True, eq=False)
+class CausalBigrams(_Simulated):
+    """P(next word) = `table[word]`; rows of the table sum to one."""
+
+    table: NDArray[np.float64] = field(repr=False)
+
+    def logits(self, row: NDArray[np.int64]) -> NDArray[np.float32]:
         """Log-probability of every word after each word of a row."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.table[np.asarray(row)]), dtype=np.float32)
@@ -49,7 +54,7 @@ class BigramModel:
 
 def bigram_model(
     probabilities: Mapping[str, Mapping[str, float]], *, name: str = "bigram"
-) -> BigramModel:
+) -> CausalBigrams:
     """Build a model from {word before: {word: probability}}.
 
     The rest of 1 is shared by all other words. `[BOS]` as the word before is the beginning of a
@@ -63,15 +68,13 @@ def bigram_model(
     0.6
     """
     vocabulary, table = probability_table(probabilities, (UNKNOWN, BEGIN))
-    return BigramModel(name, _tokenizer(vocabulary), table, vocabulary[BEGIN])
+    return CausalBigrams(name, word_tokenizer(vocabulary), vocabulary[BEGIN], table)
 
 
 @dataclass(frozen=True, eq=False)
-class BiasedModel:
+class BiasedModel(_Simulated):
     """P(next word) depends on which words came before; see `biased_model`."""
 
-    name: str
-    tokenizer: Any = field(repr=False)
     preferences: NDArray[np.float64] = field(repr=False)
     """The logit of each word whatever comes before."""
     neutral: NDArray[np.float64] = field(repr=False)
@@ -81,17 +84,8 @@ class BiasedModel:
     row_of: NDArray[np.int64] = field(repr=False)
     """The row of each word in these tables; the last row is zero."""
     negations: NDArray[np.bool_] = field(repr=False)
-    begin: int
-    decoder: ClassVar[None] = None
-    longest: ClassVar[int] = 1 << 20
-    subject_kind: ClassVar[str] = "causal"
 
-    def encode(self, texts: Sequence[str]) -> list[Any]:
-        """The encodings of texts, without special tokens."""
-        encoded: list[Any] = self.tokenizer.encode_batch(list(texts))
-        return encoded
-
-    def logits(self, row: NDArray[Any]) -> NDArray[np.float32]:
+    def logits(self, row: NDArray[np.int64]) -> NDArray[np.float32]:
         """Logits of every word after each word of a row; a word that is repeated counts once."""
         words = np.asarray(row)
         rows = self.row_of[words]
@@ -167,16 +161,5 @@ def biased_model(
     for word, strength in preferences.items():
         liked[vocabulary[word]] = bias * strength
     negating = np.isin(list(vocabulary), list(negations))
-    return BiasedModel(
-        name, _tokenizer(vocabulary), liked, neutral, biased, row_of, negating, vocabulary[BEGIN]
-    )
-
-
-def _tokenizer(vocabulary: Mapping[str, int]) -> Any:
-    require_models("a simulated language model")
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    tokenizer = Tokenizer(models.WordLevel(dict(vocabulary), unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return tokenizer
+    tokenizer = word_tokenizer(vocabulary)
+    return BiasedModel(name, tokenizer, vocabulary[BEGIN], liked, neutral, biased, row_of, negating)

@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.lexicon import Query
-
-__all__ = ["SimulatedEncoder"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,7 @@ class SimulatedEncoder:
         settings = (self.query, self.bias, self.spread, self.identity, self.noise, self.dim)
         return blake2b(repr((settings, self.seed)).encode(), digest_size=16).hexdigest()
 
-    def encode(self, texts: Sequence[str], **_: Any) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], **_: object) -> NDArray[np.float32]:
         """The vectors (n, dim) of texts, in their order."""
         axis = self._draw("axis")
         axis /= np.linalg.norm(axis)

@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import require_models
-from evenhand.simulate.tables import probability_table
+from evenhand.simulate.tables import probability_table, word_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-__all__ = ["SPECIAL", "BigramModel", "bigram_model"]
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @dataclass(frozen=True, eq=False)
-class BigramModel:
+class MaskedBigrams:
     """P(word at the mask) = `table[word before]`; rows of the table sum to one."""
 
     name: str
@@ -44,7 +41,7 @@ class BigramModel:
 
 def bigram_model(
     probabilities: Mapping[str, Mapping[str, float]], *, name: str = "bigram"
-) -> BigramModel:
+) -> MaskedBigrams:
     """Build a model from {word before: {word: probability}}.
 
     The rest of 1 is shared by all other words. `[CLS]` as the word before is the beginning of a
@@ -59,17 +56,14 @@ def bigram_model(
     0.6
     """
     vocabulary, table = probability_table(probabilities, SPECIAL)
-    return BigramModel(name, _tokenizer(vocabulary), table)
+    return MaskedBigrams(name, _tokenizer(vocabulary), table)
 
 
 def _tokenizer(vocabulary: Mapping[str, int]) -> PreTrainedTokenizerFast:
-    require_models("a simulated language model")
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    core = word_tokenizer(vocabulary)
+    from tokenizers import processors
     from transformers import PreTrainedTokenizerFast
 
-    core = Tokenizer(models.WordLevel(dict(vocabulary), unk_token="[UNK]"))
-    core.normalizer = normalizers.Lowercase()
-    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     core.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["biased_predictions"]
-
 
 def biased_predictions(
     n: int,

@@ -1,13 +1,19 @@
-"""Tables of P(word | word before), from the probabilities that are given."""
+"""What simulated models share: tables of P(word | word before), and a tokenizer of words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, require_models
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+UNKNOWN = "[UNK]"
 
 
 def probability_table(
@@ -38,3 +44,14 @@ def probability_table(
             max(left, 0.0) * rest / rest.sum() if rest.any() else 0
         )
     return vocabulary, table
+
+
+def word_tokenizer(vocabulary: Mapping[str, int]) -> Tokenizer:
+    """A tokenizer of whole words in lower case, split at white space and punctuation."""
+    require_models("a simulated language model")
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel(dict(vocabulary), unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer

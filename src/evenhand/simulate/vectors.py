@@ -9,16 +9,16 @@ read zero, however strong the identity is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
 from evenhand.lexicon import Topic
-
-__all__ = ["World", "world"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class World:
         return noise + _lean(stereotyped, self.topic.classes, self.ties, self.directions)
 
 
+@checked
 def world(
     *,
     dim: int = 100,
@@ -99,7 +100,9 @@ def world(
     ties = (
         dict(bias) if isinstance(bias, Mapping) else {(name, name): float(bias) for name in classes}
     )
-    for pair in ties:
+    for pair, tie in ties.items():
+        if not math.isfinite(tie):
+            raise InputError(f"bias: expected a finite number, got {tie}")
         if not set(pair) <= set(classes):
             raise InputError(f"bias: expected pairs of the classes {classes}, got {pair}")
     rng = np.random.default_rng(seed)

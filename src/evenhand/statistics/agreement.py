@@ -58,12 +58,8 @@ def fleiss_kappa(counts: ArrayLike, prob: float = 0.95) -> tuple[float, float, f
 def krippendorff_alpha(counts: ArrayLike, prob: float = 0.95) -> tuple[float, float, float]:
     """Krippendorff's nominal alpha of units × categories counts; verdicts may be missing.
 
-    Units with fewer than two verdicts cannot agree or disagree: they are left out.
-
-    Returns
-    -------
-    tuple of float
-        Value, low and high: the jackknife over units, with room for one more unit.
+    Units with fewer than two verdicts cannot agree or disagree: they are left out. Value, low and
+    high are as those of `fleiss_kappa`.
 
     Examples
     --------

@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.statistics.crossed import Mean
-from evenhand.statistics.intervals import Floats
-from evenhand.statistics.power import quantile
+from evenhand.statistics.intervals import FEWEST, Floats, wilson_limits
 
-FEWEST = 0.5
-"""With fewer degrees of freedom nothing is known of a variance."""
 NOTHING = 1e-24
 """Variances below are rounding errors."""
 
@@ -159,19 +156,34 @@ class ShareDifference:
         With Student's quantiles, and as his method for paired shares where clusters are in both.
         It is -1 to 1 where a group has a single cluster.
         """
-        value = self.one.value - self.two.value
-        if not self.freedom:
-            return value, -1.0, 1.0
-        (a, b), (c, d) = (
-            wilson_limits(side.value, side.worth, prob, self.freedom)
-            for side in (self.one, self.two)
-        )
-        low = self._distance(self.one.value - a, d - self.two.value)
-        high = self._distance(b - self.one.value, self.two.value - c)
-        return value, max(-1.0, value - low), min(1.0, value + high)
+        shares = [(side.value, side.worth) for side in (self.one, self.two)]
+        return newcombe(shares[0], shares[1], self.correlation, prob, self.freedom)
 
-    def _distance(self, one: float, two: float) -> float:
-        return math.sqrt(max(one**2 - 2 * self.correlation * one * two + two**2, 0.0))
+
+def newcombe(
+    one: tuple[float, float],
+    two: tuple[float, float],
+    correlation: float,
+    prob: float,
+    freedom: float,
+) -> tuple[float, float, float]:
+    """The difference of two shares, each given with the number of answers that it is worth.
+
+    Newcombe's (1998) interval for paired shares with Student's quantiles.
+
+    >>> [round(x, 3) for x in newcombe((0.5, 20), (0.25, 20), 0.0, 0.95, 19)]
+    [0.25, -0.066, 0.506]
+    """
+    value = one[0] - two[0]
+    if not freedom:
+        return value, -1.0, 1.0
+    (a, b), (c, d) = (wilson_limits(share, worth, prob, freedom) for share, worth in (one, two))
+
+    def distance(first: float, second: float) -> float:
+        return math.sqrt(max(first**2 - 2 * correlation * first * second + second**2, 0.0))
+
+    low, high = distance(one[0] - a, d - two[0]), distance(b - one[0], two[0] - c)
+    return value, max(-1.0, value - low), min(1.0, value + high)
 
 
 def _joint_freedom(one: ClusterMean, two: ClusterMean, first: float, second: float) -> float:
@@ -183,16 +195,6 @@ def _joint_freedom(one: ClusterMean, two: ClusterMean, first: float, second: flo
     if both or not first + second > 0:
         return smaller
     return (first + second) ** 2 / (first**2 / one.freedom + second**2 / two.freedom)
-
-
-def wilson_limits(share: float, n: float, prob: float, freedom: float) -> tuple[float, float]:
-    """Wilson's limits with Student's quantile; 0 to 1 with too few degrees of freedom."""
-    if freedom < FEWEST:
-        return 0.0, 1.0
-    z = quantile((1 + prob) / 2, freedom)
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half))
 
 
 def constant_limits(

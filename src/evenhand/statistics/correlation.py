@@ -144,6 +144,17 @@ def agreement(
     )
 
 
+def pearson(x: Floats, y: Floats) -> tuple[float, Floats]:
+    """Pearson's r, and r with each point left out; nan where one side does not vary."""
+    x, y = x - x.mean(), y - y.mean()
+    grow = x.size / (x.size - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (x @ y) / np.sqrt((x @ x) * (y @ y))
+        left = [float(a @ b) - a * b * grow for a, b in ((x, y), (x, x), (y, y))]
+        without = left[0] / np.sqrt(left[1] * left[2])
+    return float(value), np.asarray(without)
+
+
 def kendall(
     x: ArrayLike,
     y: ArrayLike,

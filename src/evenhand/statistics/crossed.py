@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.statistics.intervals import ROUNDING, Floats, most_freedom
+from evenhand.statistics.intervals import ROUNDING, Floats, most_freedom, wilson_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,6 @@ class Mean:
             share = 1 - ((1 - prob) / 2) ** (1 / (self.freedom + 1))
             return self.value - share * (self.value - low), self.value + share * (high - self.value)
         if self.limits == (0.0, 1.0) and 0 < self.value < 1:
-            from evenhand.statistics.clusters import wilson_limits
-
             worth = self.value * (1 - self.value) / self.variance
             return wilson_limits(self.value, worth, prob, self.freedom)
         half = float(stdtrit(self.freedom, (1 + prob) / 2)) * math.sqrt(self.variance)

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InputError
-
-__all__ = ["AffineMap", "leace", "one_hot", "project_difference", "steer_difference"]
 
 Floats = NDArray[np.float64]
 
@@ -181,7 +178,7 @@ def steer_difference(
     return AffineMap(np.zeros((d, 0)), np.zeros((0, d)), second - first)
 
 
-def one_hot(labels: Sequence[Any]) -> Floats:
+def one_hot(labels: Sequence[object]) -> Floats:
     """Classes as columns of 0 and 1, in the order of the sorted class names.
 
     >>> one_hot(["f", "m", "f"]).tolist()

@@ -76,13 +76,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InputError
+from evenhand.statistics.power import quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -90,7 +91,7 @@ Statistic = Callable[[Floats], Floats]
 """From sums of counts (…, N classes, F counts) to values (…) or, several at once, (…, S)."""
 
 GROUPS = 20
-"""At most so many groups of episodes; each has about ten episodes with and without a class."""
+"""The most groups of episodes; each has about ten episodes with and without a class."""
 CHUNK = 1 << 22  # numbers held at once
 DRAWS = 10_000
 
@@ -111,30 +112,25 @@ class Replicates:
     cross: Floats
     opponents: bool = True
 
-    def __sub__(self, other: Replicates) -> Replicates:
+    def _each(self, change: Callable[[str, Floats], Floats]) -> Self:
+        """The same with a function of its name and its values applied to each array."""
+        names = ("value", "episodes", "classes", "cross")
+        changed: dict[str, Any] = {name: change(name, getattr(self, name)) for name in names}
+        return replace(self, **changed)
+
+    def __sub__(self, other: Replicates) -> Self:
         if self.cross.shape != other.cross.shape or self.episodes.shape != other.episodes.shape:
             raise InputError(
                 "compare: expected the same episodes twice, got "
                 f"{len(self.episodes)} over {len(self.classes)} classes and "
                 f"{len(other.episodes)} over {len(other.classes)} classes"
             )
-        return Replicates(
-            self.value - other.value,
-            self.episodes - other.episodes,
-            self.classes - other.classes,
-            self.cross - other.cross,
-            self.opponents and other.opponents,
-        )
+        gaps = self._each(lambda name, values: np.subtract(values, getattr(other, name)))
+        return replace(gaps, opponents=self.opponents and other.opponents)
 
-    def at(self, index: int) -> Replicates:
+    def at(self, index: int) -> Self:
         """One of several values."""
-        return Replicates(
-            self.value[..., index],
-            self.episodes[..., index],
-            self.classes[..., index],
-            self.cross[..., index],
-            self.opponents,
-        )
+        return self._each(lambda _, values: values[..., index])
 
     def episode_variance(self) -> float:
         """The variance given the classes, episodes independent: delete-one jackknife."""
@@ -164,14 +160,14 @@ class Replicates:
 
     def naive(self, prob: float = 0.95) -> tuple[float, float]:
         """The interval that takes episodes for independent and says nothing of other classes."""
-        freedom = len(self.episodes) - 1
-        half = quantile(prob, freedom) * math.sqrt(self.episode_variance()) if freedom else math.inf
-        return float(self.value) - half, float(self.value) + half
+        return self._around(math.sqrt(self.episode_variance()), len(self.episodes) - 1, prob)
 
     def interval(self, prob: float = 0.95, strata: Ints | None = None) -> tuple[float, float]:
         """The interval for new classes."""
-        error, freedom = self.error(strata)
-        half = quantile(prob, freedom) * error if math.isfinite(error) else math.inf
+        return self._around(*self.error(strata), prob)
+
+    def _around(self, error: float, freedom: float, prob: float) -> tuple[float, float]:
+        half = math.inf if math.isinf(error) else quantile((1 + prob) / 2, freedom) * error
         return float(self.value) - half, float(self.value) + half
 
     def p_value(self, strata: Ints | None = None) -> float:
@@ -204,30 +200,16 @@ class JoinedReplicates(Replicates):
     runs: Floats = field(kw_only=True)
     tested: NDArray[np.bool_] = field(kw_only=True)
 
-    def __sub__(self, other: Replicates) -> JoinedReplicates:
+    def __sub__(self, other: Replicates) -> Self:
         total = super().__sub__(other)
         if not isinstance(other, JoinedReplicates) or self.runs.shape != other.runs.shape:
             raise InputError("compare: expected as many splits and seeds twice")
         parts = tuple(mine - theirs for mine, theirs in zip(self.parts, other.parts, strict=True))
-        return self._with(total, parts, self.runs - other.runs)
+        return replace(total, parts=parts, runs=self.runs - other.runs)
 
-    def at(self, index: int) -> JoinedReplicates:
+    def at(self, index: int) -> Self:
         parts = tuple(part.at(index) for part in self.parts)
-        return self._with(super().at(index), parts, self.runs[..., index])
-
-    def _with(
-        self, total: Replicates, parts: tuple[Replicates, ...], runs: Floats
-    ) -> JoinedReplicates:
-        return JoinedReplicates(
-            total.value,
-            total.episodes,
-            total.classes,
-            total.cross,
-            total.opponents,
-            parts=parts,
-            runs=runs,
-            tested=self.tested,
-        )
+        return replace(super().at(index), parts=parts, runs=self.runs[..., index])
 
     def error(self, strata: Ints | None = None) -> tuple[float, int]:
         """The standard error for new classes and new training runs, and its degrees of freedom."""
@@ -492,13 +474,6 @@ def variance_components(
     return tuple(results)
 
 
-def quantile(prob: float, freedom: float) -> float:
-    """Student's t at the upper end of a central interval."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + prob) / 2))
-
-
 def _sums(counts: Floats, classes: Ints, n: int) -> tuple[int, Floats, Floats]:
     """Per group of episodes the sums by class (G, N, F), and those of the episodes that have
     class k, by k and class (G, N, N, F).
@@ -584,5 +559,5 @@ def _union(parts: list[tuple[Floats, Floats]], tested: NDArray[np.bool_]) -> Flo
     return union
 
 
-def _root(variance: Any) -> Any:
+def _root(variance: Floats) -> Floats:
     return np.sqrt(np.maximum(variance, 0))

@@ -29,61 +29,33 @@ from evenhand.statistics.correlation import average_ranks
 
 Floats = NDArray[np.float64]
 
-
-def r_hat(draws: Floats) -> Floats:
-    """Compute the rank-normalised split R-hat.
-
-    Parameters
-    ----------
-    draws : array of shape (chains, draws, ...)
-
-    Returns
-    -------
-    array of the remaining shape
-        The larger R-hat of the ranks and of the ranks of the distances from the median.
-    """
-
-    def compute(x: Floats) -> Floats:
-        halves = _split(x)
-        folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-        values = (_basic_r_hat(_normal_scores(part)) for part in (halves, folded))
-        return np.asarray(np.maximum(*values))
-
-    return _per_quantity(draws, compute)
+BATCHES = 20
+"""Batches of draws that Monte Carlo errors are computed from."""
 
 
 def diagnose(draws: Floats) -> tuple[Floats, Floats, Floats]:
-    """Compute `r_hat`, `ess_bulk` and `ess_tail` of chains × draws × quantities at once."""
+    """Compute the convergence diagnostics of chains.
+
+    Parameters
+    ----------
+    draws : array of shape (chains, draws, quantities)
+
+    Returns
+    -------
+    r_hat : array of shape (quantities,)
+        Rank-normalised split R-hat: the larger one of the ranks and of the ranks of the distances
+        from the median.
+    ess_bulk, ess_tail : array of shape (quantities,)
+        The effective sample size for the centre of the distribution, and the smaller one of the
+        5 % and the 95 % quantile.
+    """
     halves = _split(draws)
     scores = _normal_scores(halves)
     folded = np.abs(halves - np.median(halves, axis=(0, 1)))
     ratio = np.maximum(_basic_r_hat(scores), _basic_r_hat(_normal_scores(folded)))
-    return ratio, _effective(scores), ess_tail(draws)
-
-
-def ess_bulk(draws: Floats) -> Floats:
-    """Compute the effective sample size for the centre of the distribution."""
-    return _per_quantity(draws, lambda x: _effective(_normal_scores(_split(x))))
-
-
-def ess_tail(draws: Floats) -> Floats:
-    """Compute the smaller effective sample size of the 5 % and the 95 % quantile."""
-
-    def compute(x: Floats) -> Floats:
-        ends = np.quantile(x, (0.05, 0.95), axis=(0, 1))
-        return np.minimum(*(_effective(_split((x <= end).astype(float))) for end in ends))
-
-    return _per_quantity(draws, compute)
-
-
-def ess_mean(draws: Floats) -> Floats:
-    """Compute the effective sample size for the mean."""
-    return _per_quantity(draws, lambda x: _effective(_split(x)))
-
-
-def mcse_mean(draws: Floats) -> Floats:
-    """Compute the Monte Carlo standard error of the mean."""
-    return np.asarray(np.std(draws, axis=(0, 1), ddof=1) / np.sqrt(ess_mean(draws)))
+    ends = np.quantile(draws, (0.05, 0.95), axis=(0, 1))
+    tail = np.minimum(*(_effective(_split((draws <= end).astype(float))) for end in ends))
+    return ratio, _effective(scores), tail
 
 
 def hdi(draws: Floats, prob: float = 0.95) -> tuple[float, float]:
@@ -115,10 +87,35 @@ def sorted_hdi(x: Floats, prob: float) -> tuple[float, float]:
     return float(x[start]), float(x[start + span])
 
 
-def _per_quantity(draws: Floats, compute: Callable[[Floats], Floats]) -> Floats:
-    """Apply a function of chains × draws × quantities to draws of any further shape."""
-    chains, length, *shape = draws.shape
-    return np.asarray(compute(draws.reshape(chains, length, -1)).reshape(shape))
+def hdi_error(draws: Floats, prob: float = 0.95) -> float:
+    """Compute the larger Monte Carlo standard error of the two ends of `hdi`.
+
+    By the jackknife over twenty batches: groups of chains, or blocks of each where there are fewer.
+    The ends of a shortest interval are no smooth function of the draws: the error comes out about
+    1.4 times too large, which is on the safe side.
+
+    Parameters
+    ----------
+    draws : array of shape (chains, draws)
+    prob : float, default 0.95
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> error = hdi_error(rng.normal(size=(4, 2500)))
+    >>> 0.02 < error < 0.2
+    True
+    """
+    chains, length = draws.shape
+    blocks = -(-BATCHES // chains)
+    batch = np.repeat(np.arange(chains), length) * blocks
+    batch += np.tile(np.arange(length) * blocks // length, chains)
+    batch %= BATCHES if chains >= BATCHES else chains * blocks
+    order = np.argsort(draws, axis=None)
+    ordered, of = draws.ravel()[order], batch[order]
+    groups = np.unique(of)
+    ends = np.array([sorted_hdi(ordered[of != group], prob) for group in groups])
+    return float(np.sqrt((groups.size - 1) * ends.var(axis=0)).max())
 
 
 def _split(x: Floats) -> Floats:
@@ -178,38 +175,7 @@ def _effective(x: Floats) -> Floats:
 
 TINY = float(np.log(np.finfo(float).tiny))
 MIN_TAIL = 5
-"""With fewer draws in the tail no distribution is fitted to it."""
-
-
-def psis(log_ratios: Floats, efficiency: float = 1.0) -> tuple[Floats, Floats]:
-    """Smooth importance ratios by Pareto-smoothed importance sampling.
-
-    Parameters
-    ----------
-    log_ratios : array of shape (rows, draws)
-    efficiency : float, default 1.0
-        Effective draws per draw.
-
-    Returns
-    -------
-    log_weights : array of shape (rows, draws)
-        Smoothed and normalised.
-    pareto_k : array of shape (rows,)
-    """
-    from scipy.special import logsumexp
-
-    rows, draws = log_ratios.shape
-    x = log_ratios - log_ratios.max(axis=1, keepdims=True)
-    tail = tail_size(draws, efficiency)
-    if tail < MIN_TAIL:
-        return x - logsumexp(x, axis=1, keepdims=True), np.full(rows, np.inf)
-    positions = np.argpartition(x, draws - tail - 1, axis=1)[:, draws - tail - 1 :]
-    largest = np.take_along_axis(x, positions, axis=1)
-    order = np.argsort(largest, axis=1)
-    positions = np.take_along_axis(positions, order, axis=1)
-    top, k = smooth_tail(np.take_along_axis(largest, order, axis=1))
-    np.put_along_axis(x, positions[:, 1:], top, axis=1)
-    return x - logsumexp(x, axis=1, keepdims=True), k
+"""The fewest draws in the tail that a distribution is fitted to."""
 
 
 def tail_size(draws: int, efficiency: float) -> int:
@@ -313,14 +279,6 @@ WARM_UP = (100, 200, 300)
 
 
 @dataclass(frozen=True, slots=True)
-class Chains:
-    """Draws (chains × draws × dimensions) and the share of accepted proposals."""
-
-    draws: Floats
-    accepted: float
-
-
-@dataclass(frozen=True, slots=True)
 class Proposal:
     """A t distribution fitted to points, for independent proposals and the size of local steps."""
 
@@ -356,7 +314,7 @@ def sample(
     thin: int = 1,
     warm_up: Sequence[int] = WARM_UP,
     jump: Jump | None = None,
-) -> Chains:
+) -> Floats:
     """Run Metropolis chains.
 
     Parameters
@@ -378,10 +336,10 @@ def sample(
 
     Returns
     -------
-    Chains
+    array of shape (chains, draws, dimensions)
     """
 
-    def advance(points: Floats, values: Floats) -> tuple[Floats, Floats, float]:
+    def advance(points: Floats, values: Floats) -> tuple[Floats, Floats]:
         if jump is None or rng.random() >= JUMPS:
             return step(log_density, points, values, proposal, rng)
         proposed, log_ratio = jump(points, rng)
@@ -393,17 +351,15 @@ def sample(
     for length in warm_up:
         visited = []
         for _ in range(length):
-            points, values, _ = advance(points, values)
+            points, values = advance(points, values)
             visited.append(points)
         proposal = Proposal.fit(np.concatenate(visited[length // 3 :]))
     result = np.empty((len(start), draws, start.shape[1]))
-    accepted = 0.0
     for index in range(draws):
         for _ in range(thin):
-            points, values, share = advance(points, values)
-            accepted += share
+            points, values = advance(points, values)
         result[:, index] = points
-    return Chains(result, accepted / (draws * thin))
+    return result
 
 
 def step(
@@ -412,8 +368,8 @@ def step(
     values: Floats,
     proposal: Proposal,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats, float]:
-    """Advance every chain by one step; return points, log densities and the share accepted."""
+) -> tuple[Floats, Floats]:
+    """Advance every chain by one step; return points and log densities."""
     count, d = points.shape
     independent: NDArray[np.bool_] = np.less(rng.random(count), INDEPENDENT)
     local = points + 2.38 / np.sqrt(d) * rng.standard_normal((count, d)) @ proposal.factor.T
@@ -432,13 +388,9 @@ def _accept(
     new: Floats,
     change: Floats,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats, float]:
+) -> tuple[Floats, Floats]:
     accept: NDArray[np.bool_] = np.less(np.log(rng.random(len(points))), change)
-    return (
-        np.where(accept[:, None], proposed, points),
-        np.where(accept, new, values),
-        float(accept.mean()),
-    )
+    return np.where(accept[:, None], proposed, points), np.where(accept, new, values)
 
 
 def start_around_mode(

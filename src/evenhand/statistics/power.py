@@ -47,25 +47,8 @@ def smallest_effect(
     return (quantile(1 - alpha / 2, df) + quantile(power, df)) * standard_error
 
 
-def power_of(
-    effect: float, standard_error: float, *, alpha: float = 0.05, df: float | None = None
-) -> float:
-    """The probability that a two-sided test at level `alpha` finds this effect.
-
-    Examples
-    --------
-    >>> round(power_of(0.28, 0.1), 2), round(power_of(0.0, 0.1), 2)
-    (0.8, 0.05)
-
-    """
-    if standard_error <= 0:
-        return float(effect != 0)
-    shift, end = effect / standard_error, quantile(1 - alpha / 2, df)
-    return _cdf(shift - end, df) + _cdf(-shift - end, df)
-
-
 def items_needed(items: int, smallest: float, wanted: float) -> int:
-    """How many items a test needs to find the effect `wanted`, from what it finds with `items`.
+    """The items that a test needs to find the effect `wanted`, from what it finds with `items`.
 
     Parameters
     ----------
@@ -98,11 +81,3 @@ def quantile(p: float, df: float | None = None) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(df, p))
-
-
-def _cdf(x: float, df: float | None) -> float:
-    if df is None:
-        return NormalDist().cdf(x)
-    from scipy.special import stdtr
-
-    return float(stdtr(df, x))

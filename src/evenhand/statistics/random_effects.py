@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 from evenhand.statistics.crossed import Mean
 from evenhand.statistics.intervals import Floats, most_freedom
 
-__all__ = ["RandomEffects", "random_effects"]
-
 
 @dataclass(frozen=True, slots=True)
 class RandomEffects:

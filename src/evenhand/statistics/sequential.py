@@ -24,7 +24,7 @@ LEVELS = (0.05, 0.01, 0.005)
 """Draws continue while a p-value may be on either side of one of these. The first two are the
 levels of single tests, the third is .05 in a family of ten."""
 LOOKS = (1, 2, 4, 8, 16, 32)
-"""After so many times the first number of draws it is asked whether more are needed."""
+"""Multiples of the first number of draws after which the need for more is checked."""
 MAX_DRAWS = 1_000_000
 """There are no further draws beyond this number."""
 
@@ -34,7 +34,7 @@ Seed = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many of the random draws were extreme, for each test."""
+    """The number of extreme draws of each test."""
 
     extreme: NDArray[np.int64]
     draws: int
@@ -51,7 +51,7 @@ class Counted:
 
     @property
     def details(self) -> dict[str, int]:
-        """What a result says of the draws behind its p-value."""
+        """The details of a result on the draws of its p-value."""
         return {"draws": self.draws}
 
 

@@ -107,6 +107,7 @@ def root_mean_square(
     (0.08, 0.0, True)
     """
     y, drawn = np.asarray(values, dtype=float), np.asarray(resampled, dtype=float)
+    drawn = drawn[~np.isnan(drawn).all(axis=1)]  # of few texts some resamples have no class
     square = float((y**2 - np.nanvar(drawn, axis=0)).mean())
     squares = np.nanmean(drawn**2, axis=1)
     ends = np.nanquantile(squares - np.nanmean(squares), [(1 - prob) / 2, (1 + prob) / 2])

@@ -29,17 +29,17 @@ Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = ("two-sided", "greater", "less")
 
 EXACT_LIMIT = 40
-"""Up to so many words in both groups together every partition is counted."""
+"""The most words in both groups together for which every partition is counted."""
 
 _CHUNK = 1 << 15
-"""So many words are partitioned at once: they stay in the processor's cache."""
+"""Words partitioned per batch; small enough for the CPU cache."""
 _CACHED = 1 << 23
-"""Random partitions are cached up to so many bytes."""
+"""The most bytes of random partitions that are cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermutationTest:
-    """The p-value, the one-sided ones beside it, and how many partitions stand behind them."""
+    """The two-sided p-value, the one-sided ones, and the number of partitions."""
 
     p_value: float
     p_greater: float
@@ -49,7 +49,7 @@ class PermutationTest:
 
     @property
     def details(self) -> dict[str, int]:
-        """What a result says of the random draws behind its p-value; nothing where it is exact."""
+        """The details of a result on the random draws of its p-value; empty where it is exact."""
         return {} if self.exact else {"draws": self.partitions}
 
     @property
@@ -122,7 +122,7 @@ def _fixed_point(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _count_all(scores: NDArray[np.int64], first: int, bounds: dict[str, int]) -> list[int]:
-    """How many of all partitions are extreme, by alternative."""
+    """The number of extreme partitions among all, by alternative."""
     half = scores.size // 2
     left, right = _sums_by_size(scores[:half]), _sums_by_size(scores[half:])
     counts = dict.fromkeys(ALTERNATIVES, 0)
@@ -167,7 +167,7 @@ def _sums_by_size(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 def _count_random(
     scores: NDArray[np.int64], first: int, bounds: dict[str, int], draws: int, seed: Seed
 ) -> list[int]:
-    """How many of some random partitions are extreme, by alternative."""
+    """The number of extreme partitions among random ones, by alternative."""
     counts = dict.fromkeys(ALTERNATIVES, 0)
     # in float64 the sums of either half are exact, and a matrix product does them
     halves = np.stack([scores >> 26, scores & ((1 << 26) - 1)], axis=1).astype(float)
@@ -223,7 +223,7 @@ def binomial_test(successes: int, n: int) -> float:
 
 
 def sign_counts(x: ArrayLike) -> tuple[int, int]:
-    """How many values lie above and below 0; a value within 1e-6 of 0 is a rounding error."""
+    """The numbers of values above and below 0; a value within 1e-6 of 0 is a rounding error."""
     rounded = np.asarray(x, dtype=float).round(6)
     return int((rounded > 0).sum()), int((rounded < 0).sum())
 

@@ -2,9 +2,9 @@
 
 One pass from left to right, without a parser. After a subject `he` or `she`, the first verb in the
 third person singular is its verb, whatever adverbs and parentheses stand between. Later verbs are
-its verbs when they stand right behind a conjunction or a comma and no other subject has taken over
-since. Whether a word in -s there is a verb or a plural noun is a matter of odds
-(`vocabulary.verb_table`). Where the reading stays open the word is left unchanged.
+its verbs when they follow a conjunction or a comma and no other subject came between. Whether a
+word in -s there is a verb or a plural noun is a matter of odds (`vocabulary.verb_table`). Where
+this is undecided the word is left unchanged.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from evenhand.text.vocabulary import (
     AGREEING,
     EXISTENTIAL,
     FRONTED,
+    LISTS,
     TIMES,
     UNCLEAR_PASTS,
     plain_form,
@@ -30,17 +31,13 @@ from evenhand.text.vocabulary import (
 )
 
 BREAKS = frozenset({"", "c", ",", "“", "”", '"', "—", "–", "-", "--", ":", ";", "(", "?", "!", "."})
-"""Tags of what a clause may begin behind."""
+"""Tags after which a clause may begin."""
 CLITICS = frozenset({"'", "’", "n't", "n’t", "N'T", "N’T"}) | {
     mark + letters for mark in "'’" for letters in ("s", "d", "ll", "S", "D", "LL")
 }
 """Tokens by which a contraction is seen to be split."""
-NEGATIONS = word_set("isn't wasn't hasn't doesn't don't didn't hadn't haven't aren't weren't") | (
-    word_set("couldn't wouldn't shouldn't mustn't mightn't needn't can't won't shan't ain't")
-)
+NEGATIONS = LISTS["negations"]
 NEGATED = frozenset(word.removesuffix("n't") for word in NEGATIONS)
-NEAR = 50
-"""Words up to which a look at all words before is quicker than a table."""
 UNKNOWN_ODDS = -3.0
 """Log odds of a word in -s that is not in the table of verbs."""
 
@@ -102,7 +99,7 @@ class Tagged:
 
     @cached_property
     def offsets(self) -> list[int]:
-        """Where in the text each token begins."""
+        """The offset of each token in the text."""
         return [match.start() for match in TOKEN.finditer(self.text, self.start, self.end)]
 
     def role(self, i: int) -> str:
@@ -114,14 +111,14 @@ class Tagged:
         return self.words[i] if 0 <= i < len(self.words) else ""
 
     def before(self, i: int) -> int:
-        """The place of the last word before i that is not an adverb; -1 where there is none."""
+        """The position of the last word before i that is not an adverb; -1 where there is none."""
         i -= 1
         while i >= 0 and self.roles[i] == "a":
             i -= 1
         return i
 
     def after(self, i: int) -> int:
-        """The place of the first word after i that is not an adverb."""
+        """The position of the first word after i that is not an adverb."""
         i += 1
         while i < len(self.roles) and self.roles[i] == "a":
             i += 1
@@ -129,15 +126,13 @@ class Tagged:
 
     @cached_property
     def first_places(self) -> dict[str, int]:
-        """Where each role first stands in the sentence."""
-        first: dict[str, int] = {}
-        for i, role in enumerate(self.roles):
-            first.setdefault(role, i)
-        return first
+        """The first position of each role in the sentence."""
+        last = len(self.roles) - 1
+        return {role: last - i for i, role in enumerate(reversed(self.roles))}
 
     @cached_property
     def first_verb(self) -> int:
-        """Where the first finite verb or he or she stands; the length where there is none."""
+        """The position of the first finite verb, he or she; the length where there is none."""
         for i, role in enumerate(self.roles):
             if role in ("l", "h", "y") or self.finite(i):
                 return i
@@ -145,7 +140,7 @@ class Tagged:
 
     @cached_property
     def last_listed(self) -> int:
-        """The last comma or conjunction behind which a verb stands; -1 where there is none."""
+        """The last comma or conjunction before a verb; -1 without one."""
         for i in range(len(self.roles) - 2, -1, -1):
             if self.roles[i] in ("c", ",") and self._verb_behind(i):
                 return i
@@ -161,7 +156,7 @@ class Tagged:
 
     @cached_property
     def first_neither(self) -> int:
-        """Where the first "neither" stands; the length where there is none."""
+        """The position of the first "neither"; the length where there is none."""
         return self.words.index("neither") if "neither" in self.words else len(self.words)
 
     @cached_property
@@ -208,10 +203,6 @@ class Tagged:
         """Whether the word at i is a past tense, a participle or what looks the same."""
         return self.role(i) in ("e", "y") or self.word(i) in UNCLEAR_PASTS
 
-    def clause_head(self, i: int) -> int:
-        """The first word of the clause that holds i."""
-        return self.clause_heads[i] if i > 0 else 0
-
     def opens_clause(self, i: int) -> bool:
         """Whether the words before i are a conjunction and a noun: "as his car hits the wall"."""
         j = i - 1
@@ -220,12 +211,12 @@ class Tagged:
         return i - j > 1 and self.roles[i - 1] == "x" and self.roles[j] == "u"
 
     def list_goes_on(self, i: int) -> bool:
-        """Whether a verb stands later behind a comma or a conjunction."""
+        """Whether a verb follows later after a comma or a conjunction."""
         return self.last_listed > i
 
-    def verb_ahead(self, i: int, reach: int = 5) -> bool:
+    def verb_ahead(self, i: int) -> bool:
         """Whether a clear verb in -s stands within a few words that hold no other clause."""
-        for j in range(i + 1, min(i + reach, len(self.roles))):
+        for j in range(i + 1, min(i + 5, len(self.roles))):
             role = self.roles[j]
             if role == "v" or (role == "z" and self.odds(j) > 1 and not self.named(j)):
                 return True
@@ -235,7 +226,7 @@ class Tagged:
 
 
 Change = tuple[int, str, str]
-"""Where in the text, the word as written, and the word that takes its place."""
+"""The offset in the text, the word as written, and its replacement."""
 
 PAST: Final = "past"
 PRESENT: Final = "present"
@@ -249,211 +240,14 @@ CLAUSAL = frozenset("hvpsquemlt")
 
 OBJECTS = word_set("me you him it us them")
 SAYING = word_set("adds answers asks hands offers replies says suggests tells")
-ACTIONS = word_set(
-    "agrees answers apologizes asks begins calls cries decides gives goes grabs hands hangs "
-    "laughs leaves nods offers opens orders peers picks promises pulls pushes puts refuses "
-    "replies runs says shouts shrugs sighs sits slows smiles stares starts tells threatens throws "
-    "tries turns walks yells"
-)
-"""What somebody does on hearing how things are, rather than what is said of the things."""
-WILLING = ACTIONS | word_set(
-    "believes decides enjoys forgets hates hopes ignores insists knows likes loves plans prefers "
-    "pretends regrets thinks wants wishes wonders worries"
-)
+ACTIONS = LISTS["actions"]
+"""Verbs of reacting to a statement, which are not said of its subject."""
+WILLING = ACTIONS | LISTS["willing"]
 """The same, and what a thing does not do."""
-OBJECT_OF_MINE = word_set("what whatever everything anything something nothing")
-"""Words before the pronoun that are the object of its verb, so that this takes no other."""
+FRONTED_OBJECTS = word_set("what whatever everything anything something nothing")
+"""Words before the pronoun that are the object of its verb, which then takes no other."""
 FRONTING = word_set("once every each")
 """Adverbs that begin a clause before the main one: "Once we are out she …"."""
-
-
-class Clause(Tagged):
-    """What is known at a place of a sentence that is read from left to right."""
-
-    def __init__(self, text: str, start: int, end: int) -> None:
-        super().__init__(text, start, end)
-        self.changes: list[Change] = []
-        self.mine: set[int] = set()
-        self.last_mine = -9  # the last of them
-        self.words_of_mine: set[str] = set()
-        self.context = ""  # subject, parenthesis, and, comma or nothing of the kind
-        self.owner = ""  # whose clause this is: mine, other (third person singular), plural
-        self.tense = ""  # of the last verb of mine
-        self.other_tense = ""
-        self.relative = False  # "he who …": the verb of the main clause is still to come
-        self.resumes = False  # "he, who …,": the same behind a comma
-        self.joint = 0  # the word before the last conjunction or comma
-        self.listing = ""  # verbs of mine in a row: behind a comma, or behind "and"
-        self.comma = False  # a comma stood before the conjunction
-        self.first = False  # the sentence begins with my clause
-        self.opening = False  # my clause opens the sentence and is subordinate: "When she …,"
-        self.at = 0  # the place of the pronoun
-        self.skip = 0  # up to here nothing counts: "and, in the end, wins"
-        self.aside = False  # my clause interrupts another: "This, he says, works"
-        self.met = ""  # tense of the last verb of another, third person singular
-        self.outer = ""  # the same, of the clause that mine depends on
-        self.adjunct = False  # my clause is an adverbial of another: "has waited since he …"
-        self.human: frozenset[str] = frozenset()  # verbs that what was just spoken of cannot have
-        self.inside = False  # my clause depends on a word of another: "says she …", "the man he …"
-        self.saved: tuple[str, str, str] | None = None  # owner and tenses before a quotation
-        self.bracketed: tuple[str, str, str] | None = None  # the same, before a bracket
-
-    def own(self, i: int) -> None:
-        """The verb at i is mine."""
-        if i not in self.mine:
-            self.mine.add(i)
-            self.last_mine = max(self.last_mine, i)
-            self.words_of_mine.add(self.words[i])
-            raw = self.raw[i]
-            word = raw.lower().replace("’", "'")
-            after = AGREEING.get(word) or plain_form(word)
-            if "’" in raw:
-                after = after.replace("'", "’")
-            self.changes.append((self.offsets[i], raw, match_case(raw, after)))
-        self.owner, self.context = "mine", ""
-        self.tense = PAST if self.words[i].startswith("was") else PRESENT
-
-    def other(self, tense: str, *, plural: bool = False) -> None:
-        """A verb of another subject."""
-        self.context, self.met, self.human = "", "" if plural else tense, frozenset()
-        if self.owner:
-            self.owner, self.other_tense = "plural" if plural else "other", tense
-
-    def situate(self, i: int) -> None:
-        """Where in its sentence the clause of the pronoun at i stands."""
-        lead = self.before(i)
-        heads = (
-            set(self.roles[: max(lead, 0)])
-            if lead < NEAR
-            else {role for role, at in self.first_places.items() if at < lead}
-        )
-        opened = lead < 0 or self.roles[0] in LIGHT or self.roles[0] == "i"
-        self.first = opened and not heads & CLAUSAL
-        self.opening = self.role(lead) in ("u", "q") and not heads - LIGHT
-        self.at = i
-        depends = self.owner != "mine" and self._depends(lead)
-        fronted = self.roles[0] in ("u", "q") or self.words[0] in FRONTING
-        self.inside = depends and not fronted and self.role(lead) not in ("u", "q")
-        self.outer = self.met if depends and self.roles[0] not in ("u", "q", "i") else ""
-        self.adjunct = self.role(lead) == "u" and self.words[lead] != "whether"
-        started = opened or self.opening or self.roles[0] in ("u", "q", "y")
-        started = started or self.words[0].endswith("ing")
-        self.aside = self.role(lead) == "," and not started and not self._verb_before(lead)
-
-    def _depends(self, lead: int) -> bool:
-        """Whether a clause that follows the word `lead` depends on another of a third person."""
-        if self.role(lead) in ("u", "q"):
-            lead = self.before(lead)
-        return self.role(lead) not in BREAKS and self.role(self.before(lead)) != "p"
-
-    def _verb_before(self, i: int) -> bool:
-        """Whether a finite verb stands before i."""
-        return self.first_verb < i
-
-    def follows(self, i: int) -> bool:
-        """Whether a verb right behind a conjunction goes with my last verb, not with another's."""
-        word = self.words[i]
-        ahead, head = self.role(i + 1), self.word(i + 1)
-        if word in ("is", "was", "isn't", "wasn't") and (
-            ahead == "p" or head in ("it", "there", "anyone", "everyone")
-        ):
-            return False
-        tense = PAST if word.startswith("was") else PRESENT
-        if self.owner == "mine":
-            return self.outer != tense or not (self.comma or self._goes_back(i, tense))
-        if self.owner == "plural":
-            return True
-        if self.owner == "other":
-            if word in self.human and not self.outer and self.tense == tense:
-                return True  # "asks if it is free and sits down"
-            if self.other_tense != tense:
-                return self.tense == tense or (self.tense == PAST and self.comma)
-            return self.comma and self.tense == tense
-        return False
-
-    def _goes_back(self, i: int, tense: str) -> bool:
-        """Whether a verb behind my clause is one of the clause that mine depends on."""
-        if self.adjunct:
-            return self.tense not in (tense, MODAL)  # "has waited since he called and is mad"
-        if self.word(self.before(self.at)) in OBJECT_OF_MINE:
-            return self.has_object(i) or self._about_object(i)  # "knows what he wants and gets it"
-        said = self.words[max(self.at - 4, 0) : self.at]
-        return self.words[i] in SAYING and not SAYING.isdisjoint(said)  # "says he is, and asks me"
-
-    def joined(self, i: int, bonus: float) -> bool:
-        """Whether the -s word behind a conjunction is a verb, and mine."""
-        score = self.odds(i) + bonus
-        if self._about_object(i):
-            score += 2.0
-        if self.joint in self.mine:
-            score += 3.0
-        elif self.listing == "comma":
-            score += 1.0
-        elif self._plural_noun(self.joint):
-            score -= 1.0 if self.listing else 2.0
-            if self.role(i + 1) in ENDS and verb_table().odds.get(self.words[i], -9.0) < 2:
-                score -= 1.5
-        else:
-            score += 2.0 if self.words[i] in verb_table().odds else 1.0
-        ahead = self.word(i + 1) if self.role(i + 1) == "x" else ""
-        threshold = 2.0 if self.words[i] in verb_table().odds else -1.0
-        if ahead not in OBJECTS and verb_table().odds.get(ahead + "s", -9.0) > threshold:
-            score -= 4.0  # "but rocks fall"
-        score += {PRESENT: 2.0, PAST: -1.0, MODAL: -2.0}.get(self.tense, 0.0)
-        return score > 0 and self.follows(i)
-
-    def has_object(self, i: int) -> bool:
-        """Whether an object begins right behind the verb at i."""
-        return self.role(i + 1) == "d" or self.word(i + 1) in OBJECTS
-
-    def _about_object(self, i: int) -> bool:
-        """Whether a preposition and a pronoun follow the verb at i: "works on it"."""
-        return self.role(i + 1) == "i" and self.word(i + 2) in OBJECTS
-
-    def _plural_noun(self, i: int) -> bool:
-        """A noun in -s, beside which another one is likely; not a stretch of time."""
-        word = self.word(i)
-        return (self.role(i) == "z" and word[:-1] not in TIMES) or word in ("things", "people")
-
-    def listed(self, i: int) -> bool:
-        """A verb behind a bare comma: "she walks in, sits down and waits"."""
-        if not self.owner or self.tense == MODAL or self.aside:
-            return False
-        if self.owner != "mine":
-            near = i - self.last_mine < 9  # "He thinks I should go, says …"
-            if not near or self.odds(i) < 2 or (self.owner, self.other_tense) == ("other", PRESENT):
-                return False
-        beside = self.joint in self.mine
-        if not beside and (self.opening or self.inside):
-            return False
-        in_row = beside or bool(self.listing)
-        if self.role(i + 1) == "c" and self.finite(self.after(i + 1)):
-            return self.joined(i, 1.0 if in_row else 2.0)
-        goes_on = in_row or self._unjoined(i) or self.list_goes_on(i)
-        return goes_on and self.joined(i, -1.0)
-
-    def _unjoined(self, i: int) -> bool:
-        """A second verb without any conjunction: "She gets up, takes her coat."."""
-        begin = max(self.last_mine, 0)
-        between = self.commas[max(i - 1, begin)] - self.commas[begin]
-        subordinate = self.role(self.before(self.at)) in ("u", "q")
-        if not self.first or subordinate or self.tense != PRESENT or between:
-            return False
-        led = self.has_object(i) or self.role(i + 1) in ("i", "t")
-        return self.roles[i - 1] == "," and self.odds(i) > (1 if led else 5)
-
-    def listed_auxiliary(self, i: int) -> bool:
-        """An auxiliary behind a bare comma: "She is, was and will be", "He won, was hailed …"."""
-        if self.joint in self.mine and self.role(i + 1) in ("c", ","):
-            return True
-        if self.owner != "mine" or not self.first:
-            return False
-        done = self.words[i][:2] in ("do", "ha") and self.word(i + 1) in THINGS
-        if self.role(i + 1) in ("p", "s", "q", "h") and not done:
-            return False
-        if self.word(i - 1) in ("just", "simply") and self.tense == PRESENT:
-            return True
-        return self.list_goes_on(i)
 
 
 ASKING = word_set("what's who's where's how's when's why's")
@@ -466,7 +260,7 @@ QUESTION_ENDS = frozenset({"", ".", ",", "!", "?", "i", "t", "”", '"', ";"})
 
 
 def inverted(sentence: Tagged, i: int, last: int, taken: Container[int]) -> bool:
-    """Whether the word before the pronoun at i … last is its verb and not another's (`taken`).
+    """Whether the word before the pronoun at i … last is its verb; `taken` are other subjects'.
 
     >>> question = Tagged("Why is he here?", 0, 15)
     >>> statement = Tagged("The thing is he lies.", 0, 21)
@@ -494,7 +288,7 @@ def inverted(sentence: Tagged, i: int, last: int, taken: Container[int]) -> bool
         return True
     if lead == "z" and verb_table().odds.get(sentence.words[j - 1], -9.0) > -3:
         return False  # "What matters is she tried"
-    head = sentence.clause_head(j - 1)
+    head = sentence.clause_heads[max(j - 1, 0)]
     if head == j - 1 or sentence.word(head) in FRONTED:
         return True
     return not sentence.past(following)
@@ -548,8 +342,185 @@ def find_agreement(text: str, start: int, end: int) -> list[Change]:
     return sorted(_Reader(text, start, end).read())
 
 
-class _Reader(Clause):
+class _Reader(Tagged):
     """A pass over one sentence; `context` says what stands right before, adverbs left out."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        super().__init__(text, start, end)
+        self.changes: list[Change] = []
+        self.own_verbs: set[int] = set()
+        self.last_own = -9  # the last of them
+        self.own_words: set[str] = set()
+        self.context = ""  # subject, parenthesis, and, comma or nothing of the kind
+        self.owner = ""  # whose clause this is: own, other (third person singular), plural
+        self.tense = ""  # of the last own verb
+        self.other_tense = ""
+        self.relative = False  # "he who …": the verb of the main clause is still to come
+        self.resumes = False  # "he, who …,": the same after a comma
+        self.joint = 0  # the word before the last conjunction or comma
+        self.listing = ""  # own verbs in a row: after a comma, or after "and"
+        self.comma = False  # a comma stood before the conjunction
+        self.first = False  # the sentence begins with this clause
+        self.opening = False  # this clause opens the sentence and is subordinate: "When she …,"
+        self.at = 0  # the place of the pronoun
+        self.skip = 0  # up to here nothing counts: "and, in the end, wins"
+        self.aside = False  # this clause interrupts another: "This, he says, works"
+        self.met = ""  # tense of the last verb of another, third person singular
+        self.outer = ""  # the same, of the clause that this one depends on
+        self.adjunct = False  # this clause is an adverbial of another: "has waited since he …"
+        self.human: frozenset[str] = frozenset()  # verbs that what was just spoken of cannot have
+        self.inside = False  # this clause depends on another: "says she …", "the man he …"
+        self.saved: tuple[str, str, str] | None = None  # owner and tenses before a quotation
+        self.bracketed: tuple[str, str, str] | None = None  # the same, before a bracket
+
+    def own(self, i: int) -> None:
+        """Add the verb at i to the own verbs."""
+        if i not in self.own_verbs:
+            self.own_verbs.add(i)
+            self.last_own = max(self.last_own, i)
+            self.own_words.add(self.words[i])
+            raw = self.raw[i]
+            word = raw.lower().replace("’", "'")
+            after = AGREEING.get(word) or plain_form(word)
+            if "’" in raw:
+                after = after.replace("'", "’")
+            self.changes.append((self.offsets[i], raw, match_case(raw, after)))
+        self.owner, self.context = "own", ""
+        self.tense = PAST if self.words[i].startswith("was") else PRESENT
+
+    def other(self, tense: str, *, plural: bool = False) -> None:
+        """A verb of another subject."""
+        self.context, self.met, self.human = "", "" if plural else tense, frozenset()
+        if self.owner:
+            self.owner, self.other_tense = "plural" if plural else "other", tense
+
+    def situate(self, i: int) -> None:
+        """The position, in its sentence, of the clause of the pronoun at i."""
+        lead = self.before(i)
+        heads = {role for role, at in self.first_places.items() if at < lead}
+        opened = lead < 0 or self.roles[0] in LIGHT or self.roles[0] == "i"
+        self.first = opened and not heads & CLAUSAL
+        self.opening = self.role(lead) in ("u", "q") and not heads - LIGHT
+        self.at = i
+        depends = self.owner != "own" and self._depends(lead)
+        fronted = self.roles[0] in ("u", "q") or self.words[0] in FRONTING
+        self.inside = depends and not fronted and self.role(lead) not in ("u", "q")
+        self.outer = self.met if depends and self.roles[0] not in ("u", "q", "i") else ""
+        self.adjunct = self.role(lead) == "u" and self.words[lead] != "whether"
+        started = opened or self.opening or self.roles[0] in ("u", "q", "y")
+        started = started or self.words[0].endswith("ing")
+        self.aside = self.role(lead) == "," and not started and self.first_verb >= lead
+
+    def _depends(self, lead: int) -> bool:
+        """Whether a clause that follows the word `lead` depends on another of a third person."""
+        if self.role(lead) in ("u", "q"):
+            lead = self.before(lead)
+        return self.role(lead) not in BREAKS and self.role(self.before(lead)) != "p"
+
+    def follows(self, i: int) -> bool:
+        """Whether a verb after a conjunction is coordinated with this clause's last verb."""
+        word = self.words[i]
+        ahead, head = self.role(i + 1), self.word(i + 1)
+        if word in ("is", "was", "isn't", "wasn't") and (
+            ahead == "p" or head in ("it", "there", "anyone", "everyone")
+        ):
+            return False
+        tense = PAST if word.startswith("was") else PRESENT
+        if self.owner == "own":
+            return self.outer != tense or not (self.comma or self._goes_back(i, tense))
+        if self.owner == "plural":
+            return True
+        if self.owner == "other":
+            if word in self.human and not self.outer and self.tense == tense:
+                return True  # "asks if it is free and sits down"
+            if self.other_tense != tense:
+                return self.tense == tense or (self.tense == PAST and self.comma)
+            return self.comma and self.tense == tense
+        return False
+
+    def _goes_back(self, i: int, tense: str) -> bool:
+        """Whether a verb after this clause belongs to the clause that it depends on."""
+        if self.adjunct:
+            return self.tense not in (tense, MODAL)  # "has waited since he called and is mad"
+        if self.word(self.before(self.at)) in FRONTED_OBJECTS:
+            return self.has_object(i) or self._about_object(i)  # "knows what he wants and gets it"
+        said = self.words[max(self.at - 4, 0) : self.at]
+        return self.words[i] in SAYING and not SAYING.isdisjoint(said)  # "says he is, and asks me"
+
+    def joined(self, i: int, bonus: float) -> bool:
+        """Whether the -s word after a conjunction is a verb of this clause."""
+        score = self.odds(i) + bonus
+        if self._about_object(i):
+            score += 2.0
+        if self.joint in self.own_verbs:
+            score += 3.0
+        elif self.listing == "comma":
+            score += 1.0
+        elif self._plural_noun(self.joint):
+            score -= 1.0 if self.listing else 2.0
+            if self.role(i + 1) in ENDS and verb_table().odds.get(self.words[i], -9.0) < 2:
+                score -= 1.5
+        else:
+            score += 2.0 if self.words[i] in verb_table().odds else 1.0
+        ahead = self.word(i + 1) if self.role(i + 1) == "x" else ""
+        threshold = 2.0 if self.words[i] in verb_table().odds else -1.0
+        if ahead not in OBJECTS and verb_table().odds.get(ahead + "s", -9.0) > threshold:
+            score -= 4.0  # "but rocks fall"
+        score += {PRESENT: 2.0, PAST: -1.0, MODAL: -2.0}.get(self.tense, 0.0)
+        return score > 0 and self.follows(i)
+
+    def has_object(self, i: int) -> bool:
+        """Whether an object begins right after the verb at i."""
+        return self.role(i + 1) == "d" or self.word(i + 1) in OBJECTS
+
+    def _about_object(self, i: int) -> bool:
+        """Whether a preposition and a pronoun follow the verb at i: "works on it"."""
+        return self.role(i + 1) == "i" and self.word(i + 2) in OBJECTS
+
+    def _plural_noun(self, i: int) -> bool:
+        """A noun in -s, beside which another one is likely; not a stretch of time."""
+        word = self.word(i)
+        return (self.role(i) == "z" and word[:-1] not in TIMES) or word in ("things", "people")
+
+    def listed(self, i: int) -> bool:
+        """A verb after a bare comma: "she walks in, sits down and waits"."""
+        if not self.owner or self.tense == MODAL or self.aside:
+            return False
+        if self.owner != "own":
+            near = i - self.last_own < 9  # "He thinks I should go, says …"
+            if not near or self.odds(i) < 2 or (self.owner, self.other_tense) == ("other", PRESENT):
+                return False
+        beside = self.joint in self.own_verbs
+        if not beside and (self.opening or self.inside):
+            return False
+        in_row = beside or bool(self.listing)
+        if self.role(i + 1) == "c" and self.finite(self.after(i + 1)):
+            return self.joined(i, 1.0 if in_row else 2.0)
+        goes_on = in_row or self._unjoined(i) or self.list_goes_on(i)
+        return goes_on and self.joined(i, -1.0)
+
+    def _unjoined(self, i: int) -> bool:
+        """A second verb without any conjunction: "She gets up, takes her coat."."""
+        begin = max(self.last_own, 0)
+        between = self.commas[max(i - 1, begin)] - self.commas[begin]
+        subordinate = self.role(self.before(self.at)) in ("u", "q")
+        if not self.first or subordinate or self.tense != PRESENT or between:
+            return False
+        led = self.has_object(i) or self.role(i + 1) in ("i", "t")
+        return self.roles[i - 1] == "," and self.odds(i) > (1 if led else 5)
+
+    def listed_auxiliary(self, i: int) -> bool:
+        """An auxiliary after a bare comma: "She is, was and will be", "He won, was hailed …"."""
+        if self.joint in self.own_verbs and self.role(i + 1) in ("c", ","):
+            return True
+        if self.owner != "own" or not self.first:
+            return False
+        done = self.words[i][:2] in ("do", "ha") and self.word(i + 1) in THINGS
+        if self.role(i + 1) in ("p", "s", "q", "h") and not done:
+            return False
+        if self.word(i - 1) in ("just", "simply") and self.tense == PRESENT:
+            return True
+        return self.list_goes_on(i)
 
     def read(self) -> list[Change]:
         """Go through the sentence and give the changes."""
@@ -575,7 +546,7 @@ class _Reader(Clause):
             return
         self.comma = self.relative = self.resumes = False
         self.listing = ""
-        if inverted(self, first, last, self.mine):
+        if inverted(self, first, last, self.own_verbs):
             self.own(first - 1)
             return
         if clitic := asking(self, first, last):
@@ -583,11 +554,11 @@ class _Reader(Clause):
             written = self.text[end - 2 : end]
             after = clitic.replace("'", written[0])
             self.changes.append((end - 2, written, match_case(written, after)))
-            self.owner, self.context, self.tense = "mine", "", PRESENT
+            self.owner, self.context, self.tense = "own", "", PRESENT
             return
         self.situate(first)
         _, apostrophe, clitic = self.words[i].partition("'")
-        self.owner = "mine"
+        self.owner = "own"
         if ahead == "c" and self.word(last + 1) != "then":
             self.owner, self.context, self.other_tense = "plural", "", PRESENT
         elif apostrophe or self.words[i] in ("hes", "shes"):
@@ -610,7 +581,7 @@ class _Reader(Clause):
         return i, i
 
     def _auxiliary(self, i: int) -> None:
-        if i in self.mine:
+        if i in self.own_verbs:
             return
         if self._before_pronoun(i):
             return  # handled at the pronoun
@@ -633,16 +604,16 @@ class _Reader(Clause):
             self.context = ""
 
     def _before_pronoun(self, i: int) -> bool:
-        """Whether the auxiliary at i is the verb of a pronoun right behind it."""
+        """Whether the auxiliary at i is the verb of the pronoun right after it."""
         j = i + 1
         if self.words[j : j + 3] == ["s", "/", "he"]:
             return True
         if self.role(j) != "h":
             return False
-        return inverted(self, *self._extent(j), self.mine)
+        return inverted(self, *self._extent(j), self.own_verbs)
 
     def _verb_or_noun(self, i: int) -> None:
-        if i in self.mine:
+        if i in self.own_verbs:
             return
         named = self.named(i)
         awaited = self.relative and self.context == ""  # "He who waits wins"
@@ -672,9 +643,9 @@ class _Reader(Clause):
             self.context = ""
 
     def _repeats(self, i: int) -> bool:
-        """A verb of mine said again: "She waits - waits for you."."""
-        marked = self.role(i - 1) in REPEATING and self.owner == "mine"
-        return marked and self.words[i] in self.words_of_mine
+        """An own verb repeated: "She waits - waits for you."."""
+        marked = self.role(i - 1) in REPEATING and self.owner == "own"
+        return marked and self.words[i] in self.own_words
 
     def _conjunction(self, i: int) -> None:
         if self.context == "subject":
@@ -699,7 +670,7 @@ class _Reader(Clause):
                 self.context, self.resumes = "subject", False
         elif self.context != "and":
             self.joint, self.context = i - 1, "comma"
-            listed = self.joint in self.mine and self.role(follow) == "z"
+            listed = self.joint in self.own_verbs and self.role(follow) == "z"
             aside = self.aside and i - self.at <= 3
             if aside or (self.opening and not listed and self.role(follow) not in ("c", "h")):
                 self.owner = ""
@@ -708,7 +679,7 @@ class _Reader(Clause):
             self._pass_over(i)
 
     def _pass_over(self, i: int) -> None:
-        """A parenthesis right behind the conjunction, from the comma at i to the next."""
+        """A parenthesis right after the conjunction, from the comma at i to the next."""
         for j in range(i + 1, min(i + 12, len(self.roles))):
             if self.roles[j] in ("h", "c", ";", ":"):
                 return
@@ -755,7 +726,7 @@ class _Reader(Clause):
             if self.context != "subject" and self.role(i + 1) != "c":
                 self.owner = ""
         elif self.saved is not None:
-            if self.owner != "mine":
+            if self.owner != "own":
                 self.owner, self.tense, self.other_tense = self.saved
             self.saved = None
 
@@ -765,7 +736,7 @@ class _Reader(Clause):
             return
         tense = PAST if self.words[i][:3] in ("did", "had", "use") else MODAL
         if self.context == "subject":
-            self.owner, self.context, self.tense = "mine", "", tense
+            self.owner, self.context, self.tense = "own", "", tense
         elif self.context == "and" or self.role(i + 1) == "h" or not self.owner:
             self.context = ""
         else:
@@ -780,7 +751,7 @@ class _Reader(Clause):
 
     def _plural(self, i: int) -> None:
         if self.context == "subject":
-            self.owner, self.context, self.tense = "mine", "", MODAL
+            self.owner, self.context, self.tense = "own", "", MODAL
             return
         self.context = ""
         lead = self.role(self.before(i))
@@ -790,10 +761,10 @@ class _Reader(Clause):
 
     def _past(self, i: int) -> None:
         if self.context == "subject":
-            self.owner, self.context, self.tense = "mine", "", PAST
+            self.owner, self.context, self.tense = "own", "", PAST
         elif self.context in ("and", "comma"):
             self.context = ""
-            if self.owner == "mine" and self.roles[i] == "e":
+            if self.owner == "own" and self.roles[i] == "e":
                 self.tense = PAST
         elif self.context != "parenthesis" and self.role(i - 1) != "d":
             lead = self.role(self.before(i))
@@ -887,26 +858,23 @@ class _Reader(Clause):
 
 
 _STEPS: dict[str, Callable[[_Reader, int], None]] = {
-    "h": _Reader._pronoun,
-    "v": _Reader._auxiliary,
-    "z": _Reader._verb_or_noun,
-    "c": _Reader._conjunction,
-    ",": _Reader._comma,
-    "m": _Reader._modal,
-    "l": _Reader._plural,
-    "e": _Reader._past,
-    "y": _Reader._past,
-    "p": _Reader._subject,
-    "s": _Reader._subject,
-    "q": _Reader._relative,
-    "a": _Reader._adverb,
-    '"': _Reader._quote,
-    "“": _Reader._quote,
-    "”": _Reader._quote,
-    "(": _Reader._bracket,
-    ")": _Reader._bracket_end,
-    "—": _Reader._dash,
-    "–": _Reader._dash,
-    "-": _Reader._dash,
-    "--": _Reader._dash,
+    role: step
+    for step, roles in (
+        (_Reader._pronoun, "h"),
+        (_Reader._auxiliary, "v"),
+        (_Reader._verb_or_noun, "z"),
+        (_Reader._conjunction, "c"),
+        (_Reader._comma, ","),
+        (_Reader._modal, "m"),
+        (_Reader._plural, "l"),
+        (_Reader._past, "ey"),
+        (_Reader._subject, "ps"),
+        (_Reader._relative, "q"),
+        (_Reader._adverb, "a"),
+        (_Reader._quote, '"“”'),
+        (_Reader._bracket, "("),
+        (_Reader._bracket_end, ")"),
+        (_Reader._dash, ("—", "–", "-", "--")),
+    )
+    for role in roles
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block"]
+from evenhand.text.edits import Edit
 
 Offsets = NDArray[np.int64]
 
@@ -65,7 +65,7 @@ class Block:
         return len(self.starts)
 
     def span(self, index: int) -> tuple[int, int]:
-        """Where a document begins and ends in the text, its closing newline left out."""
+        """The span of a document in the text, without its closing newline."""
         begin = int(self.starts[index])
         if index + 1 < len(self.starts):
             return begin, int(self.starts[index + 1]) - 1
@@ -77,9 +77,30 @@ class Block:
         return self.text[begin:end]
 
     def owner(self, offsets: Offsets) -> Offsets:
-        """Which document of the block each offset of its text falls in."""
+        """The document of the block that each offset of its text falls in."""
         return np.searchsorted(self.starts, offsets, side="right") - 1
+
+    def owners(self, edits: Sequence[Edit]) -> Offsets:
+        """The document of the block that each edit falls in."""
+        return self.owner(np.fromiter((edit.offset for edit in edits), np.int64, len(edits)))
+
+    def by_document(self, edits: Sequence[Edit]) -> Iterator[tuple[int, list[Edit]]]:
+        """The edits of each document that has some, their offsets counted from where it begins."""
+        changed, firsts = np.unique(self.owners(edits), return_index=True)
+        ends = np.append(firsts, len(edits))[1:].tolist()
+        for index, first, end in zip(changed.tolist(), firsts.tolist(), ends, strict=True):
+            start = int(self.starts[index])
+            yield index, [Edit(e.offset - start, *e[1:]) for e in edits[first:end]]
 
     def line(self, index: int) -> int:
         """The line of the source on which a document begins."""
         return self.first + index + 1 if self.lines is None else int(self.lines[index])
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The output of one block: text, text for the second file, and counts to add up."""
+
+    output: str
+    edits: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)

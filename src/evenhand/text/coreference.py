@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import math
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Protocol
 
-from evenhand.errors import InputError, MissingExtraError
-from evenhand.lexicon.names import counted_words, names
+from evenhand.errors import InputError
+from evenhand.lexicon.first_names import counted_words, names
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS, SLOTS
 from evenhand.registry import Registry
+from evenhand.text.external import import_package, load_model
 from evenhand.text.tagger import FUNCTION_WORDS, tag
-from evenhand.text.vocabulary import nouns, word_set
+from evenhand.text.vocabulary import GRAMMAR, LISTS, nouns, word_set
 
 PLACES = {
     "coreferee": "evenhand.text.coreference:Coreferee",
@@ -86,26 +85,17 @@ def resolver(name: str = "rules", *, threshold: float | None = None) -> Resolver
     return model_resolver
 
 
-def resolver_names() -> list[str]:
-    """The names of the resolvers."""
-    return sorted(RESOLVERS)
-
-
 INSIDE = frozenset("DNWZEK")
 PRONOMINAL = word_set("one another other others first second last latter former")
 PEOPLE_PRONOUNS = word_set("someone somebody anyone anybody everyone everybody nobody")
-ADJECTIVAL = word_set(
-    "local native professional individual general patient senior junior elder official executive "
-    "private noble human liberal conservative communist socialist minor adult teen teenage amateur "
-    "expert model star celebrity mortal chief deputy principal agent independent veteran novice"
-)
+ADJECTIVAL = LISTS["adjectival"]
 LOCATIVE = word_set("in at from to near into outside across around through of")
 ORDINALS = (["first"], ["second"], ["third"])  # of grammar: "told in the first person"
 LINKING = word_set("is are was were be been being am become becomes became as like")
 
 
 @dataclass(slots=True)
-class Phrase:
+class NounPhrase:
     """A noun phrase: tokens[start:end], the head its last word, and what it denotes.
 
     `kind` is "person", "someone" (an indefinite pronoun), "name", "animal", "people" (more than
@@ -129,18 +119,22 @@ class Parse:
     tokens: Sequence[str]
     lower: list[str]
     tags: list[str]
-    phrases: list[Phrase]
-    subjects: dict[int, Phrase | None] = field(default_factory=dict)
+    phrases: list[NounPhrase]
+    subjects: dict[int, NounPhrase | None] = field(default_factory=dict)
 
-    def at(self, index: int) -> Phrase | None:
+    def at(self, index: int) -> NounPhrase | None:
         """The phrase that holds a token."""
         return next((p for p in self.phrases if p.start <= index < p.end), None)
 
-    def opening(self, phrase: Phrase) -> int:
+    def ending(self, end: int) -> NounPhrase | None:
+        """The phrase that ends before a token."""
+        return next((p for p in self.phrases if p.end == end), None)
+
+    def opening(self, phrase: NounPhrase) -> int:
         """Where a phrase begins with the genitives before it: "the car's driver"."""
         start = phrase.start
         while start and self.tags[start - 1] == "K":
-            owner = next((p for p in self.phrases if p.end == start - 1), None)
+            owner = self.ending(start - 1)
             if owner is None:
                 break
             start = owner.start
@@ -192,14 +186,14 @@ def kind_of(words: Sequence[str]) -> str:
     return "thing"
 
 
-def _chunks(parsed: Parse) -> list[Phrase]:
+def _chunks(parsed: Parse) -> list[NounPhrase]:
     """Maximal runs of determiners, adjectives, nouns and names; a genitive ends a phrase."""
-    phrases: list[Phrase] = []
+    phrases: list[NounPhrase] = []
     tags = parsed.tags
     k = 0
     while k < len(tags):
         if tags[k] == "O":
-            phrases.append(Phrase(k, k + 1, k, "pronoun"))
+            phrases.append(NounPhrase(k, k + 1, k, "pronoun"))
             k += 1
             continue
         opens = tags[k] in INSIDE and not (tags[k] == "E" and tags[k + 1 : k + 2] != ["W"])
@@ -235,7 +229,9 @@ def _possessive(parsed: Parse, k: int) -> bool:
     )
 
 
-def _add(phrases: list[Phrase], parsed: Parse, begin: int, end: int, role: str = "other") -> None:
+def _add(
+    phrases: list[NounPhrase], parsed: Parse, begin: int, end: int, role: str = "other"
+) -> None:
     while end > begin and parsed.tags[end - 1] in "EXD" and end - begin > 1:
         end -= 1
     start = begin + 1 if parsed.tags[begin] == "K" and end > begin + 1 else begin
@@ -260,7 +256,7 @@ def _add(phrases: list[Phrase], parsed: Parse, begin: int, end: int, role: str =
         parsed.tags[start] == "N" and parsed.lower[start] not in SINGULAR and kind == "person"
     ):
         kind = "people" if kind in ("person", "people") else kind
-    phrases.append(Phrase(start, end, end - 1, kind, role))
+    phrases.append(NounPhrase(start, end, end - 1, kind, role))
 
 
 SINGULAR = word_set("one first second third last next other same own only")
@@ -313,22 +309,19 @@ def _renames(parsed: Parse, number: int, before: int) -> bool:
 
 def _subjects(parsed: Parse) -> None:
     """Give every verb the phrase it is said of; after "and" it is that of the verb before."""
-    last: Phrase | None = None
+    last: NounPhrase | None = None
     for k, mark in enumerate(parsed.tags):
         if mark not in "VAMGTE":
             continue
         if mark in "VAM":
             last = parsed.subjects[k] = _finite(parsed, k, last)
-        elif mark == "E":
+        elif mark in "EG":
             parsed.subjects[k] = _said_of(parsed, k, last)
-        elif mark == "T":
-            if parsed.tags[k + 1 : k + 2] == ["V"]:
-                parsed.subjects[k] = last
-        else:
-            parsed.subjects[k] = _said_of(parsed, k, last)
+        elif parsed.tags[k + 1 : k + 2] == ["V"]:
+            parsed.subjects[k] = last
 
 
-def _finite(parsed: Parse, k: int, last: Phrase | None) -> Phrase | None:
+def _finite(parsed: Parse, k: int, last: NounPhrase | None) -> NounPhrase | None:
     """The subject of a finite verb: what stands before it, past adverbs, prepositional phrases."""
     before = k - 1
     while before >= 0 and parsed.tags[before] in "BMA":
@@ -341,7 +334,7 @@ def _finite(parsed: Parse, k: int, last: Phrase | None) -> Phrase | None:
     if mark == "R":
         return next((p for p in reversed(parsed.phrases) if p.end in (before, before - 1)), last)
     if mark == "H":
-        return Phrase(before, before + 1, before, "gendered", "subject", k)
+        return NounPhrase(before, before + 1, before, "gendered", "subject", k)
     comma = mark in ",X"
     number = max((n for n, p in enumerate(parsed.phrases) if p.end <= before + 1), default=-1)
     if number < 0 or mark == "S" or (comma and parsed.phrases[number].role != "prepositional"):
@@ -361,23 +354,23 @@ def _finite(parsed: Parse, k: int, last: Phrase | None) -> Phrase | None:
     return phrase
 
 
-def _aside(parsed: Parse, comma: int) -> Phrase | None:
+def _aside(parsed: Parse, comma: int) -> NounPhrase | None:
     """The phrase before an aside between commas: "the coach, a tall person, raises …"."""
     before = comma - 1
     while before >= 0 and parsed.tags[before] != ",":
         if parsed.tags[before] == "X":
             return None
         before -= 1
-    phrase = next((p for p in parsed.phrases if p.end == before), None)
+    phrase = parsed.ending(before)
     if phrase is not None and phrase.role in ("other", "subject"):
         phrase.role = "subject"
         return phrase
     return None
 
 
-def _said_of(parsed: Parse, k: int, last: Phrase | None) -> Phrase | None:
-    """What a participle is said of: the person just before it, else the subject of the clause."""
-    near = next((p for p in parsed.phrases if p.end == k), None)
+def _said_of(parsed: Parse, k: int, last: NounPhrase | None) -> NounPhrase | None:
+    """The referent of a participle: the person just before it, else the subject of the clause."""
+    near = parsed.ending(k)
     if near is not None and (
         near.kind in ("person", "name", "someone", "animal", "people") or last is None
     ):
@@ -392,34 +385,10 @@ QUOTES = frozenset('"“”„«»`')
 CASES = {form: slot for slot, forms in SLOTS.items() for form in forms} | {"hers": "possessive"}
 """The case of each gendered pronoun; `her` is an object or a possessive, by what follows."""
 
-CONFIDENCE = {
-    "own subject": 0.92,
-    "object of earlier subject": 0.91,
-    "reflexive": 0.90,
-    "participle": 0.89,
-    "earlier subject": 0.87,
-    "possessor": 0.85,
-    "embedded": 0.84,
-    "not the subject": 0.83,
-    "coordinated": 0.80,
-    "lone object": 0.79,
-    "own subject, others before": 0.74,
-    "own subject, others near": 0.66,
-    "follows": 0.60,
-    "guess": 0.52,
-    "reflexive, others near": 0.51,
-    "with": 0.50,
-    "after clause": 0.43,
-}
-"""How often the links of each rule are right in running text, shrunk towards one half by ten links.
+CONFIDENCE: Mapping[str, float] = GRAMMAR["confidence"]
+"""The share of right links of each rule in running text."""
 
-Measured by gender agreement in half of a corpus of novels, encyclopedia and news; the other half,
-held out, agrees but for rules with few links. Two rules are too rare for one half: "follows" (11
-links in both halves) is from both, and "not the subject" from both (.74 of 38 links) and as many
-of WinoBias type 2, where all are right. "with" was not met: it is a guess.
-"""
-
-Choice = tuple[Phrase, str] | None
+Choice = tuple[NounPhrase, str] | None
 LONGEST = 400
 """Tokens of a sentence above which the rules abstain: what is longer is no sentence."""
 
@@ -462,25 +431,24 @@ class Rules:
         )
 
 
-def _disagreeing(parsed: Parse, i: int) -> list[Phrase]:
+def _disagreeing(parsed: Parse, i: int) -> list[NounPhrase]:
     """The phrases that state the sex that the pronoun does not have."""
     other = "male" if parsed.lower[i] in FEMALE else "female"
-    disagreeing = []
-    for phrase in parsed.phrases:
-        if phrase.kind in RIVALS:
-            first = parsed.tokens[phrase.start]
-            stated = {nouns().sex.get(parsed.lower[k]) for k in range(phrase.start, phrase.end)}
-            if phrase.kind == "name" and first not in names().ambiguous:
-                stated.add(names().gender(first))
-            if stated - {None} == {other}:
-                disagreeing.append(phrase)
-    return disagreeing
+
+    def stated(phrase: NounPhrase) -> set[str | None]:
+        sexes = {nouns().sex.get(word) for word in parsed.lower[phrase.start : phrase.end]}
+        first = parsed.tokens[phrase.start]
+        if phrase.kind == "name" and first not in names().ambiguous:
+            sexes.add(names().gender(first))
+        return sexes - {None}
+
+    return [p for p in parsed.phrases if p.kind in RIVALS and stated(p) == {other}]
 
 
 class _Case:
     """One pronoun of one sentence: the persons named before it and the verb it belongs to."""
 
-    def __init__(self, parsed: Parse, i: int, barred: list[Phrase]) -> None:
+    def __init__(self, parsed: Parse, i: int, barred: list[NounPhrase]) -> None:
         self.parse = parsed
         self.i = i
         self.own = parsed.at(i)
@@ -493,11 +461,7 @@ class _Case:
         self.barred = barred
         case = CASES[parsed.lower[i]]
         if parsed.lower[i] == "her":
-            case = (
-                "possessive"
-                if parsed.tags[i + 1 : i + 2] and parsed.tags[i + 1] in "WZNE"
-                else "object"
-            )
+            case = "possessive" if _possessive(parsed, i) else "object"
         self.case = case
 
     def decide(self) -> Choice:
@@ -521,7 +485,7 @@ class _Case:
         chosen = next(iter(subjects[-1:] or fit[:1]), None)
         return (chosen, "guess") if chosen is not None else None
 
-    def _fit(self, phrase: Phrase) -> bool:
+    def _fit(self, phrase: NounPhrase) -> bool:
         return phrase.kind in PEOPLE and not phrase.joined
 
     def _reflexive(self) -> Choice:
@@ -558,7 +522,7 @@ class _Case:
         return phrase, "possessor" if phrase.role == "possessor" else "lone object"
 
     def _follows(self) -> Choice:
-        """The subject behind an opening phrase: "In his tent, the soldier wakes"."""
+        """The subject after an opening phrase: "In his tent, the soldier wakes"."""
         tags = self.parse.tags
         if "V" in tags[: self.i] or tags[0] not in "PGE":
             return None
@@ -608,8 +572,8 @@ class FastCoref:
     """F-coref (Otmazgin et al. 2022): `fastcoref`, or `fastcoref:MODEL` for a name or a folder."""
 
     def __init__(self, model: str = "") -> None:
-        package = _package("fastcoref", "the resolver fastcoref", "fastcoref")
-        tokenizer = _package("spacy", "the resolver fastcoref", "fastcoref").blank("en")
+        package = import_package("fastcoref", "the resolver fastcoref", "fastcoref")
+        tokenizer = import_package("spacy", "the resolver fastcoref", "fastcoref").blank("en")
         keywords = {"model_name_or_path": model} if model else {}
 
         def load() -> Any:
@@ -620,7 +584,7 @@ class FastCoref:
                 device="cpu", nlp=tokenizer, enable_progress_bar=False, **keywords
             )
 
-        self._model = _loaded(load, "fastcoref", model or "the default model")
+        self._model = load_model(load, "fastcoref", model or "the default model")
 
     def __call__(self, tokens: Sequence[str], i: int) -> Link | None:
         """The antecedent of tokens[i]; the confidence is the logistic of the model's score."""
@@ -644,39 +608,24 @@ class FastCoref:
         return _link(clusters, tokens, i, "fastcoref", confidence)
 
 
-class _SpacyPipeline(ABC):
-    """What the two resolvers on spaCy share: the pipeline, fed with our tokens."""
-
-    name = "spacy"
-    extra = "spacy"
-
-    def __init__(self, model: str = "") -> None:
-        if not model:
-            raise InputError(f"resolver {self.name}: expected {self.name}:MODEL, a spaCy pipeline")
-        purpose = f"the resolver {self.name}"
-        self._spacy = _package("spacy", purpose, self.extra)
-        self._nlp = _loaded(lambda: self._spacy.load(model), self.name, model)
-        self._prepare(model)
-
-    @abstractmethod
-    def _prepare(self, model: str) -> None:
-        """See to it that the pipeline has what the resolver needs."""
-
-    def _read(self, tokens: Sequence[str]) -> Any:
-        doc = self._spacy.tokens.Doc(self._nlp.vocab, words=list(tokens))
-        return self._nlp(doc)
+def _spacy_reader(name: str, model: str) -> tuple[Any, Callable[[Sequence[str]], Any]]:
+    """A spaCy pipeline for the resolver `name`, and what reads our tokens with it."""
+    if not model:
+        raise InputError(f"resolver {name}: expected {name}:MODEL, a spaCy pipeline")
+    spacy = import_package("spacy", f"the resolver {name}", name)
+    pipeline = load_model(lambda: spacy.load(model), name, model)
+    return pipeline, lambda tokens: pipeline(spacy.tokens.Doc(pipeline.vocab, words=list(tokens)))
 
 
-class Coreferee(_SpacyPipeline):
+class Coreferee:
     """coreferee on a spaCy pipeline: `coreferee:en_core_web_lg`."""
 
-    name = "coreferee"
-    extra = "coreferee"
-
-    def _prepare(self, model: str) -> None:
-        _package("coreferee", "the resolver coreferee", "coreferee")
-        if "coreferee" not in self._nlp.pipe_names:
-            _loaded(lambda: self._nlp.add_pipe("coreferee"), self.name, f"its data for {model}")
+    def __init__(self, model: str = "") -> None:
+        pipeline, self._read = _spacy_reader("coreferee", model)
+        import_package("coreferee", "the resolver coreferee", "coreferee")
+        if "coreferee" not in pipeline.pipe_names:
+            data = f"its data for {model}"
+            load_model(lambda: pipeline.add_pipe("coreferee"), "coreferee", data)
 
     def __call__(self, tokens: Sequence[str], i: int) -> Link | None:
         """The antecedent of tokens[i]; a mention is a head with what stands before it."""
@@ -688,46 +637,28 @@ class Coreferee(_SpacyPipeline):
             ]
             for chain in doc._.coref_chains
         ]
-        return _link(clusters, tokens, i, self.name)
+        return _link(clusters, tokens, i, "coreferee")
 
 
-class Spacy(_SpacyPipeline):
+class Spacy:
     """A spaCy pipeline with a coreference component: `spacy:en_coreference_web_trf`."""
 
-    def _prepare(self, model: str) -> None:
-        if not any("coref" in name for name in self._nlp.pipe_names):
-            pipes = ", ".join(self._nlp.pipe_names) or "none"
+    def __init__(self, model: str = "") -> None:
+        pipeline, self._read = _spacy_reader("spacy", model)
+        if not any("coref" in name for name in pipeline.pipe_names):
+            pipes = ", ".join(pipeline.pipe_names) or "none"
             raise InputError(
                 f"spaCy pipeline {model}: expected a coreference component (coref), got {pipes}"
             )
 
     def __call__(self, tokens: Sequence[str], i: int) -> Link | None:
         """The antecedent of tokens[i], from the span groups coref_clusters_1, coref_clusters_2 …"""
-        doc = self._read(tokens)
         clusters = [
             [(span.start, span.end) for span in group]
-            for key, group in doc.spans.items()
+            for key, group in self._read(tokens).spans.items()
             if key.startswith("coref_clusters_")
         ]
-        return _link(clusters, tokens, i, self.name)
-
-
-def _package(name: str, purpose: str, install: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise MissingExtraError(name, purpose, install) from None
-
-
-def _loaded(load: Callable[[], Any], name: str, model: str) -> Any:
-    """What `load` makes; each package has errors of its own for weights that are absent."""
-    try:
-        return load()
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"resolver {name}: {model} cannot be loaded: {reason}") from None
+        return _link(clusters, tokens, i, "spacy")
 
 
 def _joined(tokens: Sequence[str]) -> tuple[str, list[int]]:

@@ -1,13 +1,12 @@
-"""What a rewriting changed: a list of edits from which the input can be had back."""
+"""The changes of a rewriting: a list of edits that can be undone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from evenhand.errors import InputError
-
-__all__ = ["Edit", "apply", "invert", "undo"]
 
 
 class Edit(NamedTuple):
@@ -39,6 +38,21 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
         done = end
     pieces.append(text[done:])
     return "".join(pieces)
+
+
+def in_order(edits: Iterable[Edit]) -> list[Edit]:
+    """The edits by offset; where two would change the same word, the first of them does.
+
+    >>> [e.after for e in in_order([Edit(3, "a", "to", "b"), Edit(0, "c", "go", "d")])]
+    ['d', 'b']
+    """
+    ordered: list[Edit] = []
+    done = 0
+    for edit in sorted(edits, key=attrgetter("offset")):
+        if edit.offset >= done:
+            ordered.append(edit)
+            done = edit.offset + len(edit.before)
+    return ordered
 
 
 def invert(edits: Sequence[Edit]) -> list[Edit]:

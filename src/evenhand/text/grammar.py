@@ -12,31 +12,41 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module, resources
+from functools import cache, lru_cache
+from importlib import resources
 from itertools import repeat
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from evenhand.errors import InputError, MissingExtraError, UnknownNameError
+from evenhand.errors import UnknownNameError
+from evenhand.text.external import load_pipeline
 from evenhand.text.tagger import ADJECTIVES, FUNCTION_WORDS, read_word
-from evenhand.text.vocabulary import TIMES, inflections, nouns, verb_forms, verb_table, word_set
+from evenhand.text.vocabulary import (
+    LISTS,
+    TIMES,
+    inflections,
+    nouns,
+    shape,
+    verb_forms,
+    verb_table,
+    word_set,
+)
 
 Kind = tuple[str, str, str]
 """A word's fine class, its coarse class, and how often it stands without a determiner."""
 
 
 Right = tuple[str, str, str, str, bool]
-"""Four tokens behind a word, and whether the first word is capitalised."""
+"""Four tokens after a word, and whether the first word is capitalised."""
 
 Left = tuple[str, str, str]
 """Three tokens before a word, nearest first."""
 
 
-class Neighbours(NamedTuple):
+class PronounContext(NamedTuple):
     """The tokens around a word: lower-case words or marks, "" past the end of the sentence."""
 
     right: Right
@@ -57,9 +67,8 @@ _NAMES = {"..": "…", "”": '"', "–": "-", "—": "-"}
 _ENDS = frozenset(".!?")
 _CLOSING = {"[": "]", "(": ")", '"': '"', "“": "”", "'": "'", "‘": "’", "*": "*", "_": "_"}
 
-_marks: dict[str, str] = {}
 
-
+@lru_cache(maxsize=1 << 12)
 def mark(gap: str) -> str:
     """The first mark of punctuation between two words that bears on the grammar, or "".
 
@@ -68,15 +77,10 @@ def mark(gap: str) -> str:
     >>> mark(" "), mark(", "), mark(" ["), mark('" '), mark(' "'), mark("... ")
     ('', ',', '', '"', '', '…')
     """
-    known = _marks.get(gap)
-    if known is not None:
-        return known
     match = _MARK(gap)
     name = "" if match is None else _NAMES.get(match[0], match[0])
     if match and name == '"' and gap[: match.start()].endswith((" ", "\t")):
-        name = ""
-    if len(gap) < 4 and len(_marks) < 4096:
-        _marks[gap] = name
+        return ""
     return name
 
 
@@ -188,13 +192,10 @@ def kind_of(word: str, kinds: Mapping[str, Kind]) -> Kind:
         return known
     if not word[:1].isalnum():
         form = word
-    elif word[0].isdigit():
-        form = "~0"
-    elif "-" in word:
+    elif "-" in word and not word[0].isdigit():
         form = "~-"
     else:
-        endings = ("ing", "ed", "ly", "ness", "ion", "s", "")
-        form = "~" + next(ending for ending in endings if word.endswith(ending))
+        form = shape(word)
     return form, form, ""
 
 
@@ -214,7 +215,7 @@ def near_features(right: Right, left: Left, kinds: Mapping[str, Kind]) -> tuple[
 
 
 def far_features(
-    around: Neighbours, kinds: Mapping[str, Kind], verbs: Mapping[str, tuple[str, str]]
+    around: PronounContext, kinds: Mapping[str, Kind], verbs: Mapping[str, tuple[str, str]]
 ) -> list[str]:
     """More tokens, word classes in a row, and the subject.
 
@@ -269,7 +270,7 @@ CLEAR = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Classifier:
+class PronounQuestion:
     """One question: the weights of its features, and what the next token alone settles."""
 
     bias: float
@@ -286,9 +287,9 @@ class Model:
 
     kinds: Mapping[str, Kind]
     verbs: Mapping[str, tuple[str, str]]
-    tasks: Mapping[str, Classifier]
+    tasks: Mapping[str, PronounQuestion]
 
-    def score(self, task: str, around: Neighbours) -> float:
+    def score(self, task: str, around: PronounContext) -> float:
         """The log odds that the answer is yes."""
         classifier = self.tasks[task]
         near = near_features(around.right, around.left, self.kinds)
@@ -305,7 +306,7 @@ class Model:
     ) -> bool:
         """The answer by `score`, from what the near features said already."""
         classifier = self.tasks[task]
-        around = Neighbours(right, left, subject(text, start, own))
+        around = PronounContext(right, left, subject(text, start, own))
         return near + classifier.sum(far_features(around, self.kinds, self.verbs)) > 0
 
 
@@ -315,34 +316,8 @@ def embedded_model() -> Model:
     return read_model((resources.files("evenhand") / "assets" / "grammar.npz").read_bytes())
 
 
-def _pack(lines: list[str]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
-
-
-def write_model(model: Model) -> bytes:
-    """The model as the bytes of a compressed npz; the same model gives the same bytes."""
-    words = sorted(model.kinds)
-    arrays = {
-        "words": _pack(words),
-        "kinds": _pack(["\t".join(model.kinds[word]) for word in words]),
-        "verbs": _pack([f"{form}\t{base}\t{group}" for form, (base, group) in model.verbs.items()]),
-    }
-    for name, task in model.tasks.items():
-        keys = sorted(task.weights)
-        steps = np.rint(np.array([task.weights[key] for key in keys]) / STEP)
-        arrays[f"{name}_keys"] = _pack(keys)
-        arrays[f"{name}_weights"] = np.clip(steps, -127, 127).astype(np.int8)
-        arrays[f"{name}_bias"] = np.array([task.bias])
-        arrays[f"{name}_settled"] = _pack(
-            [f"{int(answer)}{token}" for token, answer in sorted(task.settled.items())]
-        )
-    out = io.BytesIO()
-    np.savez_compressed(out, allow_pickle=False, **arrays)
-    return out.getvalue()
-
-
 def read_model(data: bytes) -> Model:
-    """The model in the bytes of a file that `write` made."""
+    """The model in the bytes of a file that `tools/train_grammar.py` made."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
 
         def lines(name: str) -> list[str]:
@@ -353,7 +328,7 @@ def read_model(data: bytes) -> Model:
         kinds = {line: tuple(line.split("\t")) for line in set(written)}
         verbs = (line.split("\t") for line in lines("verbs"))
         tasks = {
-            task: Classifier(
+            task: PronounQuestion(
                 bias=float(arrays[f"{task}_bias"][0]),
                 weights=dict(
                     zip(
@@ -374,7 +349,7 @@ def read_model(data: bytes) -> Model:
 
 
 class Judge(Protocol):
-    """What rewriting needs to know of the grammar of a pronoun at text[start:end]."""
+    """The grammar of the pronoun at text[start:end] that rewriting needs."""
 
     def her_is_possessive(self, text: str, start: int, end: int) -> bool:
         """Whether this "her" is his (True) or him."""
@@ -383,21 +358,48 @@ class Judge(Protocol):
         """Whether this "his" is her (True) or hers."""
 
     def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:
-        """What the 's behind the pronoun at text[start:end] stands for."""
+        """What the 's after the pronoun at text[start:end] stands for."""
+
+
+def her_is_possessive(text: str, start: int, end: int) -> bool:
+    """Whether "her" at text[start:end] is his (True) or him.
+
+    >>> text = "Her neighbour waved to her."
+    >>> her_is_possessive(text, 0, 3), her_is_possessive(text, 23, 26)
+    (True, False)
+    """
+    if text[end : end + 8].lower() == " and her":  # "her and her friends": she and they
+        return False
+    return _answer("her", "she", text, start, end, yes="his", no="him")
+
+
+def his_is_determiner(text: str, start: int, end: int) -> bool:
+    """Whether "his" at text[start:end] is her (True) or hers.
+
+    >>> text = "His car is a friend of his."
+    >>> his_is_determiner(text, 0, 3), his_is_determiner(text, 23, 26)
+    (True, False)
+    """
+    return _answer("his", "he", text, start, end, yes="her", no="hers")
+
+
+def contraction(text: str, start: int, end: int) -> Literal["is", "has"]:
+    """What the 's after the pronoun at text[start:end] stands for.
+
+    >>> contraction("She's a doctor.", 0, 3), contraction("She's been ill.", 0, 3)
+    ('is', 'has')
+    """
+    yes = _answer("contraction", "", text, start, end + 2)
+    return "is" if yes else "has"
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
     """The embedded judge; it holds nothing, so it can cross to another process."""
 
-    def her_is_possessive(self, text: str, start: int, end: int) -> bool:
-        return her_is_possessive(text, start, end)
-
-    def his_is_determiner(self, text: str, start: int, end: int) -> bool:
-        return his_is_determiner(text, start, end)
-
-    def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:
-        return contraction(text, start, end)
+    her_is_possessive = staticmethod(her_is_possessive)
+    his_is_determiner = staticmethod(his_is_determiner)
+    contraction = staticmethod(contraction)
 
 
 def judge(name: str = "embedded") -> Judge:
@@ -414,50 +416,11 @@ def judge(name: str = "embedded") -> Judge:
     raise UnknownNameError("judge", name, ["embedded", "spacy:MODEL"])
 
 
-def her_is_possessive(text: str, start: int, end: int) -> bool:
-    """Whether "her" at text[start:end] is his (True) or him.
-
-    >>> text = "Her neighbour waved to her."
-    >>> her_is_possessive(text, 0, 3), her_is_possessive(text, 23, 26)
-    (True, False)
-    """
-    if text[end : end + 8].lower() == " and her":  # "her and her friends": she and they
-        return False
-    return _answer(embedded_model(), "her", "she", text, start, end, yes="his", no="him")
-
-
-def his_is_determiner(text: str, start: int, end: int) -> bool:
-    """Whether "his" at text[start:end] is her (True) or hers.
-
-    >>> text = "His car is a friend of his."
-    >>> his_is_determiner(text, 0, 3), his_is_determiner(text, 23, 26)
-    (True, False)
-    """
-    return _answer(embedded_model(), "his", "he", text, start, end, yes="her", no="hers")
-
-
-def contraction(text: str, start: int, end: int) -> Literal["is", "has"]:
-    """What the 's behind the pronoun at text[start:end] stands for.
-
-    >>> contraction("She's a doctor.", 0, 3), contraction("She's been ill.", 0, 3)
-    ('is', 'has')
-    """
-    yes = _answer(embedded_model(), "contraction", "", text, start, end + 2)
-    return "is" if yes else "has"
-
-
 def _answer(
-    model: Model,
-    task: str,
-    own: str,
-    text: str,
-    start: int,
-    end: int,
-    *,
-    yes: str = "",
-    no: str = "",
+    task: str, own: str, text: str, start: int, end: int, *, yes: str = "", no: str = ""
 ) -> bool:
     """One decision; a partner such as "him or", "his/" beside the pronoun says it outright."""
+    model = embedded_model()
     classifier = model.tasks[task]
     by_phrase = _PHRASES.get(task)
     plain = next_two(text, end)
@@ -509,25 +472,17 @@ _COMPOUNDS = {"alone": {"time"}, "off": {"day", "days"}}
 _MODIFYING = word_set("still once then now already ever always never almost half")
 
 
-def _forms(bases: str) -> frozenset[str]:
+def _forms(bases: frozenset[str]) -> frozenset[str]:
     """The verbs and their regular forms."""
-    regular = (form for base in bases.split() for form, _ in inflections(base))
-    return word_set(bases) | frozenset(regular)
+    return bases.union(form for base in bases for form, _ in inflections(base))
 
 
-_BODY_VERBS = word_set("bent broke broken") | _forms(
-    "ache arch bend break bruise caress clutch crack ease examine expose flex grab hurt injure "
-    "massage pat rub scratch scrub slap sprain straighten strain stretch stroke tickle twist wash "
-    "wipe"
-)
+_BODY_VERBS = word_set("bent broke broken") | _forms(LISTS["body_verbs"])
 """Verbs whose object is a part of the body: "rubs her back", but "pulls her back"."""
-_NAMING = _forms("elect appoint crown name vote declare proclaim")
+_NAMING = _forms(word_set("elect appoint crown name vote declare proclaim"))
 _RELATIONS = word_set("successor deputy heir assistant friend partner guardian agent replacement")
 """Persons who are somebody's: "named her successor", but "named her director"."""
-_GIVING = word_set(
-    "give gave lend lent send sent show showed offer offered tell told promise promised wish "
-    "wished owe owed grant granted deny denied read sell sold bring brought write wrote"
-)
+_GIVING = LISTS["giving"]
 _OTHERS = frozenset({"i", "we", "they", "you"})
 
 
@@ -575,7 +530,7 @@ def _her_before_time(right: Right, before: str) -> bool | None:
 
 
 def _her_before_object(right: Right, left: Left) -> bool | None:
-    """The same behind verbs of naming and giving, and behind "let"."""
+    """The same after verbs of naming and giving, and after "let"."""
     n1, n2, n3, _, _ = right
     verb = left[0]
     bare = kind_of(n1, embedded_model().kinds)[2]
@@ -636,7 +591,7 @@ _TRIGGERS = (_QUANTIFIED | _WEEKDAYS | _COUNTED | _MODIFYING | _CLAUSES | _COMPO
     "back",
     "out",
 }
-"""Words behind a pronoun for which its phrase is read, besides adverbs in -ly."""
+"""Words after a pronoun for which its phrase is read, besides adverbs in -ly."""
 _TRIGGERS_BEFORE = _NAMING | _GIVING | {"let", "of"}
 """The same of words before it."""
 
@@ -653,23 +608,10 @@ class SpacyJudge:
     """
 
     model: str
-    _pipeline: Any = field(init=False, repr=False, compare=False)
-    _parsed: dict[str, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _parse: Callable[[str], Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        try:
-            spacy = import_module("spacy")
-        except ImportError:
-            raise MissingExtraError(
-                "spacy", f"judge 'spacy:{self.model}'", "evenhand[spacy]"
-            ) from None
-        try:
-            self._pipeline = spacy.load(self.model)
-        except OSError:
-            raise InputError(
-                f"judge 'spacy:{self.model}': expected an installed spaCy pipeline, found none of "
-                f"that name: python -m spacy download {self.model}"
-            ) from None
+        self._parse = lru_cache(maxsize=_DOCUMENTS)(load_pipeline(self.model, "judge"))
 
     def __reduce__(self) -> tuple[type[SpacyJudge], tuple[str]]:
         return SpacyJudge, (self.model,)  # another process loads the pipeline itself
@@ -683,7 +625,7 @@ class SpacyJudge:
         token = self._token(text, start, end)
         return token is not None and token.dep_ == "poss"
 
-    def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:  # noqa: ARG002
+    def contraction(self, text: str, start: int, end: int) -> Literal["is", "has"]:
         token = self._token(text, end, end + 2)
         return "has" if token is not None and token.lemma_ == "have" else "is"
 
@@ -692,9 +634,5 @@ class SpacyJudge:
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", end)
         line = text[first : len(text) if last < 0 else last]
-        if line not in self._parsed:
-            if len(self._parsed) >= _DOCUMENTS:
-                self._parsed.clear()
-            self._parsed[line] = self._pipeline(line)
-        span = self._parsed[line].char_span(start - first, end - first)
+        span = self._parse(line).char_span(start - first, end - first)
         return None if span is None else span[0]

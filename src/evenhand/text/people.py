@@ -12,17 +12,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import import_module
 from itertools import groupby, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from evenhand.errors import InputError, MissingExtraError, UnknownNameError
-from evenhand.lexicon.names import counted_words, names, persons
+from evenhand.arguments import checked
+from evenhand.errors import UnknownNameError
+from evenhand.lexicon.first_names import counted_words, names, persons
+from evenhand.text.external import load_pipeline
 from evenhand.text.tokens import protected
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class NamePart(NamedTuple):
     """One word of a name; `kind` is given, initial, particle or surname."""
 
     start: int
@@ -34,16 +34,16 @@ class Part:
 class Person:
     """One mention of a person: the words of the name, without title, suffix and possessive 's."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[NamePart, ...]
 
     @property
     def start(self) -> int:
-        """Where the name begins in the document."""
+        """The start of the name in the document."""
         return self.parts[0].start
 
     @property
     def end(self) -> int:
-        """Where the name ends in the document."""
+        """The end of the name in the document."""
         return self.parts[-1].end
 
 
@@ -81,17 +81,17 @@ DERIVED = re.compile(
 """Endings of ordinary words."""
 APOSTROPHES = "'’"
 INSIDE = frozenset("_@#/\\&$+-")
-"""A capital directly behind one of these begins no word."""
+"""A capital right after one of these does not begin a word."""
 
 
 @cache
 def pattern() -> re.Pattern[str]:
-    """What finds runs of capitalised words.
+    """A finder of runs of capitalised words.
 
     It begins with a set of letters, which the engine searches much faster than anything else.
     """
-    particles = "|".join(sorted(persons().particles, key=len, reverse=True))
-    dotted = sorted((word.capitalize() for word in persons().dotted), key=len)
+    particles = "|".join(sorted(persons()["particles"], key=len, reverse=True))
+    dotted = sorted((word.capitalize() for word in persons()["dotted"]), key=len)
     same_length = ("|".join(words) for _, words in groupby(dotted, key=len))
     stops = "|".join(rf"(?<=\b(?:{words})\.)" for words in same_length)
     plain = rf"\w*(?:[{APOSTROPHES}](?!(?:s|S|ll|d|re|ve|m|t)\b)\w+|-\w+)*(?:\.(?:{stops}))?"
@@ -101,7 +101,7 @@ def pattern() -> re.Pattern[str]:
 
 
 class Token(NamedTuple):
-    """A word of a run, where it stands in the document and what it may be (see `kinds`)."""
+    """A word of a run, its position in the document and what it may be (see `kinds`)."""
 
     word: str
     start: int
@@ -111,22 +111,22 @@ class Token(NamedTuple):
 
 @cache
 def table() -> dict[str, int]:
-    """What each known lower-case word may be, as a sum of flags."""
+    """The possible kinds of each known lower-case word, as a sum of flags."""
     lists, known = persons(), names()
     flags: dict[str, int] = {}
     for flag, group in (
         (SURNAME, counted_words("surnames")),
-        (SURNAME, lists.surnames),
+        (SURNAME, lists["surnames"]),
         (COMMON, counted_words("common_words")),
-        (COMMON, lists.greetings),
+        (COMMON, lists["greetings"]),
         (PROPER, counted_words("proper_words")),
-        (PROPER, lists.proper),
-        (HEAD, lists.heads),
-        (TITLE, lists.titles),
-        (RANK, lists.ranks),
-        (SUFFIX, lists.suffixes),
-        (PREFIX, lists.place_prefixes),
-        (INITIAL | PROPER, lists.abbreviations),
+        (PROPER, lists["proper"]),
+        (HEAD, lists["heads"]),
+        (TITLE, lists["titles"]),
+        (RANK, lists["ranks"]),
+        (SUFFIX, lists["suffixes"]),
+        (PREFIX, lists["place_prefixes"]),
+        (INITIAL | PROPER, lists["abbreviations"]),
     ):
         for word in group:
             flags[word] = flags.get(word, 0) | flag
@@ -134,7 +134,7 @@ def table() -> dict[str, int]:
         word = name.lower()
         if known.count(name) >= RARE or not flags.get(word, 0) & (COMMON | PROPER):
             flags[word] = flags.get(word, 0) | GIVEN
-    for word in lists.never_names:
+    for word in lists["never_names"]:
         flags[word] = flags.get(word, COMMON) & ~GIVEN
     return flags
 
@@ -146,6 +146,12 @@ def kinds(word: str) -> int:
     (True, True, True)
     """
     return _kinds(word) if len(word) <= LONGEST_WORD else PROPER
+
+
+@cache
+def known_names() -> frozenset[str]:
+    """The first names of the lexicon that are looked for; the rest are words or places mostly."""
+    return frozenset(name for name in names().table if kinds(name) & GIVEN)
 
 
 @lru_cache(maxsize=65536)
@@ -246,7 +252,7 @@ ENDERS = ".!?:\n…—–"
 
 
 @dataclass(slots=True)
-class Candidate:
+class _Candidate:
     """Words of a run that may be a name, and what stands around them."""
 
     tokens: list[Token]
@@ -278,7 +284,7 @@ def _nameable(kind: int) -> bool:
 
 
 def _stretch(run: list[Token], begin: int, title: int) -> int:
-    """Where the name that begins at run[begin] ends in its run."""
+    """The end, in its run, of the name that begins at run[begin]."""
     end = begin + 1
     first = run[begin].kind
     stop = min(len(run), begin + LONGEST)
@@ -316,9 +322,9 @@ def _in_capitals(run: list[Token]) -> bool:
     )
 
 
-def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
+def cut_candidates(text: str, run: list[Token]) -> list[_Candidate]:
     """The candidates of one run of capitalised words, judged only where they cannot be names."""
-    candidates: list[Candidate] = []
+    candidates: list[_Candidate] = []
     words = persons()
     caps = _in_capitals(run)
     last_head = max((i for i, token in enumerate(run) if token.kind & HEAD), default=-1)
@@ -330,7 +336,7 @@ def cut_candidates(text: str, run: list[Token]) -> list[Candidate]:
             title |= run[position].kind & (TITLE | RANK)
             position += 1
         token = run[position]
-        article = token.word.lower() in words.particles and position + 1 < len(run)
+        article = token.word.lower() in words["particles"] and position + 1 < len(run)
         led = article and not token.kind & GIVEN and _nameable(run[position + 1].kind)
         if not led and not (title & TITLE and not token.kind & (HEAD | PARTICLE)):
             if token.kind & PREFIX:
@@ -367,7 +373,7 @@ def _candidate(
     opening: bool,
     caps: bool,
     headed: bool,
-) -> Candidate:
+) -> _Candidate:
     tokens = run[first:end]
     before, comma = "", False
     if begin:
@@ -379,27 +385,17 @@ def _candidate(
     behind = BEHIND.match(text, stop)
     after, possessive = "", False
     if behind and not closed:
-        possessive, after = bool(behind.group(1)), behind.group(3) or ""
-        if after and not behind.group(2):
-            after = ""
+        possessive = bool(behind.group(1))
+        after = (behind.group(3) or "") if behind.group(2) else ""
     led = begin > 1 or (begin == 1 and not opening)
     quoted = (
         tokens[0].start > 0
         and text[tokens[0].start - 1] in QUOTES
         and text[stop : stop + 1] in QUOTES
     )
-    candidate = Candidate(
-        tokens,
-        title,
-        before,
-        comma,
-        opening and not begin,
-        after,
-        possessive,
-        led,
-        quoted,
-        closed,
-        caps,
+    opens = opening and not begin
+    candidate = _Candidate(
+        tokens, title, before, comma, opens, after, possessive, led, quoted, closed, caps
     )
     headed = headed and closed and not title & TITLE
     negated = text.startswith(("'t", "’t"), stop)  # "Don't"
@@ -413,12 +409,12 @@ BORN = re.compile(r" (?:was|is|were) (?:born|educated|raised|married|survived|bu
 BESIDES = frozenset({"the", "a", "an", "this", "these"})
 
 
-def _judge(text: str, c: Candidate) -> bool | None:
+def _judge(text: str, c: _Candidate) -> bool | None:
     """Whether a candidate is a person by itself, None where the rest of the document decides."""
     words = persons()
     if c.before in BESIDES and not c.comma and not c.title & TITLE:
-        return False if c.closed or c.after in words.thing_nouns or len(c.tokens) > 1 else None
-    if c.after in words.thing_nouns:
+        return False if c.closed or c.after in words["thing_nouns"] or len(c.tokens) > 1 else None
+    if c.after in words["thing_nouns"]:
         return False
     if c.title:
         return _titled(c)
@@ -427,29 +423,29 @@ def _judge(text: str, c: Candidate) -> bool | None:
     return _full(text, c) if len(c.tokens) > 1 else _single(text, c)
 
 
-def _titled(c: Candidate) -> bool:
+def _titled(c: _Candidate) -> bool:
     first = c.tokens[0].kind
     if c.title & TITLE:
         return True
     return not first & (COMMON | PROPER) or bool(first & (GIVEN | SURNAME))
 
 
-def _context(text: str, c: Candidate) -> bool:
+def _context(text: str, c: _Candidate) -> bool:
     """Whether the words beside a candidate are those beside a person."""
     words = persons()
     if c.comma:
-        return c.before in words.kin or c.after in words.speech_verbs
+        return c.before in words["kin"] or c.after in words["speech_verbs"]
     return (
-        c.after in words.speech_verbs
-        or c.before in words.person_nouns
-        or c.before in words.greetings
-        or (c.before in words.speech_verbs and not c.closed)
+        c.after in words["speech_verbs"]
+        or c.before in words["person_nouns"]
+        or c.before in words["greetings"]
+        or (c.before in words["speech_verbs"] and not c.closed)
         or AGE.match(text, c.tokens[-1].end) is not None
         or BORN.match(text, c.tokens[-1].end) is not None
     )
 
 
-def _full(text: str, c: Candidate) -> bool | None:
+def _full(text: str, c: _Candidate) -> bool | None:
     first = c.tokens[0].kind
     if first & INITIAL:
         return not first & PROPER
@@ -463,18 +459,18 @@ def _full(text: str, c: Candidate) -> bool | None:
         return None
     if _context(text, c):
         return True
-    if c.tokens[0].word.lower() in persons().particles:
+    if c.tokens[0].word.lower() in persons()["particles"]:
         return None
-    return None if c.before in persons().place_words or c.closed or c.led else True
+    return None if c.before in persons()["place_words"] or c.closed or c.led else True
 
 
-def _single(text: str, c: Candidate) -> bool | None:
+def _single(text: str, c: _Candidate) -> bool | None:
     words = persons()
     kind = c.tokens[0].kind
     firm = kind & GIVEN and not kind & (COMMON | PROPER)
     if (c.closed and not c.caps) or ((c.led or c.quoted) and not firm):
         return None
-    placed = c.before in words.place_words and not c.comma
+    placed = c.before in words["place_words"] and not c.comma
     if not kind & (COMMON | PROPER):
         if kind & GIVEN:
             return None if placed else True
@@ -482,7 +478,7 @@ def _single(text: str, c: Candidate) -> bool | None:
             return True if kind & SURNAME else None
         if _context(text, c):
             return True
-        if kind & SURNAME or c.after in words.person_verbs:
+        if kind & SURNAME or c.after in words["person_verbs"]:
             return None if placed else True
         return None
     if not kind & (GIVEN | SURNAME):
@@ -495,7 +491,7 @@ def _single(text: str, c: Candidate) -> bool | None:
     if not c.opening:
         return None if c.closed else True
     called = text[c.tokens[0].end : c.tokens[0].end + 1] in ("!", "?")
-    acts = c.after in words.speech_verbs or c.after in words.person_verbs
+    acts = c.after in words["speech_verbs"] or c.after in words["person_verbs"]
     return True if called or acts or _context(text, c) else None
 
 
@@ -503,18 +499,17 @@ PLACE_BEHIND = re.compile(r", [A-Z]")
 LINK = re.compile(r"(?:['’]s)?(?:,? and |, | & |,? or )$")
 
 
-def _recurring(candidates: list[Candidate]) -> None:
+def _recurring(candidates: list[_Candidate]) -> None:
     """Accept an unknown word that keeps standing where persons stand, and never where places do."""
     words = persons()
-    acts = words.person_verbs | words.speech_verbs
-    seen: dict[str, list[Candidate]] = {}
+    acts = words["person_verbs"] | words["speech_verbs"]
+    not_persons = BESIDES | words["place_words"]
+    seen: dict[str, list[_Candidate]] = {}
     for c in candidates:
         if c.verdict is None and len(c.tokens) == 1 and not c.tokens[0].kind and not c.caps:
             seen.setdefault(c.tokens[0].word, []).append(c)
     for group in seen.values():
-        if len(group) < 2 or any(
-            c.led or c.closed or c.before in BESIDES or c.before in words.place_words for c in group
-        ):
+        if len(group) < 2 or any(c.led or c.closed or c.before in not_persons for c in group):
             continue
         good = sum(c.after in acts or (c.comma and not c.after) for c in group)
         if good >= 2 or (good and len(group) > 2):
@@ -522,7 +517,7 @@ def _recurring(candidates: list[Candidate]) -> None:
                 c.verdict = True
 
 
-def _remember(candidates: list[Candidate]) -> frozenset[str]:
+def _remember(candidates: list[_Candidate]) -> frozenset[str]:
     return frozenset(
         token.word.lower()
         for c in candidates
@@ -532,13 +527,13 @@ def _remember(candidates: list[Candidate]) -> frozenset[str]:
     )
 
 
-def _recall(text: str, c: Candidate, known: frozenset[str]) -> bool:
+def _recall(text: str, c: _Candidate, known: frozenset[str]) -> bool:
     """Whether a candidate left open is one of the document's persons."""
     words = persons()
     if not all(
         t.word.lower() in known
         or t.kind & (INITIAL | PARTICLE)
-        or t.word.lower() in words.particles
+        or t.word.lower() in words["particles"]
         for t in c.tokens
     ):
         return False
@@ -548,20 +543,20 @@ def _recall(text: str, c: Candidate, known: frozenset[str]) -> bool:
     ):
         return False
     if kind & PROPER and (
-        c.before in words.place_words or PLACE_BEHIND.match(text, c.tokens[-1].end)
+        c.before in words["place_words"] or PLACE_BEHIND.match(text, c.tokens[-1].end)
     ):
         return False
     if kind & COMMON and c.opening:
         return (
             c.possessive
-            or c.after in words.speech_verbs
-            or c.after in words.person_verbs
-            or c.after in words.plain_verbs
+            or c.after in words["speech_verbs"]
+            or c.after in words["person_verbs"]
+            or c.after in words["plain_verbs"]
         )
     return True
 
 
-def _linked(text: str, candidates: list[Candidate]) -> None:
+def _linked(text: str, candidates: list[_Candidate]) -> None:
     """Accept what is listed with a person: "Athos, Porthos and Aramis drew"."""
     for order in (candidates, candidates[::-1]):
         for first, second in pairwise(order):
@@ -574,8 +569,8 @@ def _linked(text: str, candidates: list[Candidate]) -> None:
                     second.verdict = True
 
 
-def _parts(c: Candidate) -> Person:
-    parts: list[Part] = []
+def _parts(c: _Candidate) -> Person:
+    parts: list[NamePart] = []
     last = len(c.tokens) - 1
     for number, token in enumerate(c.tokens):
         if token.kind & PARTICLE:
@@ -586,11 +581,11 @@ def _parts(c: Candidate) -> Person:
             kind = "given"
         else:
             kind = "given" if not last and token.kind & GIVEN and not c.title & TITLE else "surname"
-        parts.append(Part(token.start, token.end, kind))
+        parts.append(NamePart(token.start, token.end, kind))
     return Person(tuple(parts))
 
 
-def _decided(text: str, also: frozenset[str]) -> tuple[list[Candidate], frozenset[str]]:
+def _decided(text: str, also: frozenset[str]) -> tuple[list[_Candidate], frozenset[str]]:
     """The candidates of a document, and the words of those accepted."""
     candidates = [c for run in runs(text, also) for c in cut_candidates(text, run)]
     for candidate in candidates:
@@ -606,6 +601,7 @@ def _decided(text: str, also: frozenset[str]) -> tuple[list[Candidate], frozense
     return candidates, known
 
 
+@checked
 def find_people(text: str) -> list[Person]:
     """Find the persons named in a document, by lexicon, capitals and the words around them.
 
@@ -677,39 +673,20 @@ class SpacyPeople:
     """Calls the pipeline `model` on a document and takes its entities labelled PERSON or PER."""
 
     def __init__(self, model: str) -> None:
-        self._pipeline = load_pipeline(model)
+        self._pipeline = load_pipeline(model, "entities")
 
     def __call__(self, text: str) -> list[Person]:
-        persons_named = []
-        for entity in self._pipeline(text).ents:
-            if entity.label_ in ("PERSON", "PER"):
-                parts = _entity_parts(text, entity.start_char, entity.end_char)
-                if parts:
-                    persons_named.append(Person(parts))
-        return persons_named
+        named = [each for each in self._pipeline(text).ents if each.label_ in ("PERSON", "PER")]
+        found = [_entity_parts(text, each.start_char, each.end_char) for each in named]
+        return [Person(parts) for parts in found if parts]
 
 
-def load_pipeline(model: str) -> Any:
-    """An installed spaCy pipeline, or an error that says how to get it."""
-    try:
-        spacy = import_module("spacy")
-    except ImportError:
-        raise MissingExtraError("spacy", f"entities 'spacy:{model}'", "evenhand[spacy]") from None
-    try:
-        return spacy.load(model)
-    except OSError:
-        raise InputError(
-            f"entities 'spacy:{model}': expected an installed spaCy pipeline, found none of that "
-            f"name: python -m spacy download {model}"
-        ) from None
-
-
-def _entity_parts(text: str, start: int, end: int) -> tuple[Part, ...]:
+def _entity_parts(text: str, start: int, end: int) -> tuple[NamePart, ...]:
     """The words of an entity; the last is the surname, a possessive 's is left out."""
     end -= len(text[start:end]) - len(POSSESSIVE.sub("", text[start:end]))
     spans = [match.span() for match in WORD.finditer(text, start, end)]
     kinds = ["given"] * (len(spans) - 1) + ["surname"]
-    return tuple(Part(*span, kind) for span, kind in zip(spans, kinds, strict=False))
+    return tuple(NamePart(*span, kind) for span, kind in zip(spans, kinds, strict=False))
 
 
 @cache

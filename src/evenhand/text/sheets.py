@@ -16,41 +16,26 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from evenhand.arguments import checked
 from evenhand.errors import FileError, InputError
 from evenhand.files import replace_file
 from evenhand.text.corpus.pipeline import check
 from evenhand.text.tables import Source, json_objects, open_table
-
-__all__ = ["read_records", "read_sheet", "write_sheet"]
 
 Answer = Literal["yes", "no"]
 Sheet: TypeAlias = dict[str, tuple[Mapping[str, Any], Answer | None]]
 """The rows of a sheet by id: the fields of the sentence, and the verdict where there is one."""
 
 _ANSWERS: dict[str, Answer] = {
-    "yes": "yes",
-    "y": "yes",
-    "true": "yes",
-    "1": "yes",
-    "no": "no",
-    "n": "no",
-    "false": "no",
-    "0": "no",
+    **dict.fromkeys(("yes", "y", "true", "1"), "yes"),
+    **dict.fromkeys(("no", "n", "false", "0"), "no"),
 }
-_COLUMNS = (
-    "id",
-    "sentence",
-    "pronoun",
-    "antecedent",
-    "masked",
-    "question",
-    "verdict",
-    "source",
-    "line",
-)
+_SHOWN = ("sentence", "pronoun", "antecedent", "masked")
+_COLUMNS = ("id", *_SHOWN, "question", "verdict", "source", "line")
 _CARRIED = ("line", "source", "sentence", "masked", "pronoun", "antecedent")
 
 
+@checked
 def write_sheet(
     filtered: str | os.PathLike[str],
     sheet: str | Path,
@@ -105,7 +90,7 @@ def read_records(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
             if not isinstance(record.get(key), str):
                 got = "nothing" if key not in record else repr(record[key])
                 raise FileError(path, f"'{key}': expected text, got {got}", line=number)
-        records[f"s{number}-{_digest(record['sentence'])}"] = record
+        records[f"s{number}-{digest(record['sentence'])}"] = record
     if not records:
         raise FileError(path, "expected the filter's sentences, one JSON object per line, got none")
     return records
@@ -123,7 +108,7 @@ def read_sheet(path: Source, name: str) -> Sheet:
                 raise FileError(name, f"a row without an id: '{(sentence or answer or '')[:40]}'")
             if key in rows:
                 raise FileError(name, f"the id {key} is there twice")
-            if key.rpartition("-")[2] != _digest(sentence or ""):
+            if key.rpartition("-")[2] != digest(sentence or ""):
                 raise FileError(
                     name,
                     f"id {key}: the sentence is not the one it was given for; were cells "
@@ -141,11 +126,12 @@ def read_sheet(path: Source, name: str) -> Sheet:
     return rows
 
 
-def _digest(sentence: str) -> str:
+def digest(sentence: str) -> str:
+    """The hash of a sentence in the id of its row."""
     return hashlib.sha256(" ".join(sentence.split()).encode()).hexdigest()[:8]
 
 
-def _question(record: Mapping[str, Any]) -> str:
+def _question(record: Mapping[str, object]) -> str:
     person = f'"{record["antecedent"]}", a person' if record.get("antecedent") else "a person"
     return (
         f'Does "{record["pronoun"]}" stand for {person} whose gender nothing else in the sentence '

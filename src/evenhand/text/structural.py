@@ -20,31 +20,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.instruments import check_options, option
+from evenhand.instruments import check_options, documented, option
+from evenhand.lexicon.first_names import names
 from evenhand.lexicon.gendered import sex_indicators
-from evenhand.lexicon.names import names
 from evenhand.lexicon.pronouns import PRONOUNS
-from evenhand.text.block import Block
+from evenhand.text.block import Block, Done
 from evenhand.text.coreference import THRESHOLD, Link, Resolver, kind_of, resolver
 from evenhand.text.corpus.compression import SURROGATE
-from evenhand.text.corpus.pipeline import Done
 from evenhand.text.people import find_people
-from evenhand.text.tokens import WordIndex, protected, sentences, tokenize, words
-from evenhand.text.vocabulary import word_set
+from evenhand.text.tokens import WordIndex, Words, protected, sentences, tokenize
+from evenhand.text.vocabulary import LISTS
 
 MAN = re.compile(r"[a-z]{2,}-?(?:wo)?m[ae]n")
-NOT_MAN = word_set(
-    "human humans german roman norman ottoman caiman talisman shaman specimen regimen omen abdomen "
-    "women acumen stamen semen dolmen hymen lumen yemen ramen bitumen foramen albumen cyclamen "
-    "superhuman inhuman nonhuman subhuman mussulman brahman hetman oman pullman walkman pacman "
-    "catechumen turkmen truman newman freeman coleman hoffman goodman bergman"
-)
-# Looks and dress that go with one sex, though no word for it.
-TELLING = word_set(
-    "beard beards bearded moustache moustaches moustached mustache mustaches mustached mustachioed "
-    "goatee stubble stubbled unshaven pregnant pregnancy breastfeeding menopause bra bras bikini "
-    "lactating menstruating ballerina ballerinas maid maids brunette blonde"
-)
+NOT_MAN = LISTS["not_man"]
+TELLING = LISTS["telling"]
 
 
 @cache
@@ -79,26 +68,24 @@ def stated_sex(tokens: Sequence[str]) -> str:
 STEPS = ("read", "one_pronoun", "no_other_indicator", "linked", "accepted")
 """The funnel: what is left after each step."""
 
-REASONS = {
-    "no_pronoun": "no gendered pronoun",
-    "several_pronouns": "more than one gendered pronoun",
-    "other_indicator": "another word states a sex",
-    "unresolved": "no antecedent in the sentence that the resolver is sure of",
-    "group_size": "the coreference group has more than two expressions",
-    "someone": "the antecedent is someone or similar",
-    "name": "the antecedent is a person's name",
+RULES = {
+    "no_pronoun": {"step": "read", "text": "no gendered pronoun"},
+    "several_pronouns": {"step": "read", "text": "more than one gendered pronoun"},
+    "other_indicator": {"step": "one_pronoun", "text": "another word states a sex"},
+    "unresolved": {
+        "step": "no_other_indicator",
+        "text": "no antecedent in the sentence that the resolver is sure of",
+    },
+    "group_size": {
+        "step": "no_other_indicator",
+        "text": "the coreference group has more than two expressions",
+    },
+    "someone": {"step": "linked", "text": "the antecedent is someone or similar"},
+    "name": {"step": "linked", "text": "the antecedent is a person's name"},
 }
-"""Why a sentence is rejected."""
-
-STEP_OF = {
-    "no_pronoun": "read",
-    "several_pronouns": "read",
-    "other_indicator": "one_pronoun",
-    "unresolved": "no_other_indicator",
-    "group_size": "no_other_indicator",
-    "someone": "linked",
-    "name": "linked",
-}
+"""Why a sentence is rejected: of each reason the step that it leaves, and its words."""
+REASONS = {name: rule["text"] for name, rule in RULES.items()}
+STEP_OF = {name: rule["step"] for name, rule in RULES.items()}
 
 Spans = NDArray[np.int64]
 
@@ -125,26 +112,12 @@ class Rejected:
     word: str = ""
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """The structural filter with its settings, called on blocks of documents or on one sentence.
 
-    Parameters
-    ----------
-    resolver : str
-        What finds the antecedent (see `coreference`).
-    someone : bool
-        Whether antecedents such as "someone" and "everybody" are accepted.
-    names : bool
-        Whether antecedents that are a person's name are accepted.
-    min_confidence : float
-        Links with less confidence are rejected.
-    mask : str
-        What the pronoun becomes.
-    split : bool
-        Cut each document into its sentences; otherwise a document is a sentence.
-    log : bool
-        Also write the rejected sentences.
+    With `log` the rejected sentences are written too. Without `split` a document is a sentence.
 
     Examples
     --------
@@ -181,7 +154,7 @@ class Filter:
     def __call__(self, block: Block) -> Done:
         """The accepted and, with `log`, the rejected sentences, one JSON line each, and counts."""
         spans, owner = self._sentences(block)
-        block_words = words(block.text)
+        block_words = Words(block.text)
         starts, _ = _pronouns().find(block_words)
         owners = np.searchsorted(spans[:, 0], starts, side="right") - 1
         number = np.bincount(owners, minlength=len(spans))
@@ -215,7 +188,7 @@ class Filter:
 
     def sentence(self, sentence: str) -> Accepted | Rejected:
         """The decision on one sentence."""
-        sentence_words = words(sentence)
+        sentence_words = Words(sentence)
         starts, _ = _pronouns().find(sentence_words)
         if len(starts) != 1:
             reason = "several_pronouns" if len(starts) else "no_pronoun"
@@ -227,7 +200,7 @@ class Filter:
         return self._judge(sentence, int(starts[0]))
 
     def _sentences(self, block: Block) -> tuple[Spans, Spans]:
-        """Where the sentences begin and end, blank ones left out, and the document of each."""
+        """The spans of the sentences, blank ones left out, and the document of each."""
         spans: list[tuple[int, int]] = []
         owner: list[int] = []
         for index in range(len(block)):
@@ -295,7 +268,7 @@ def _named_before(sentence: str, offset: int, antecedent: tuple[int, int]) -> st
 
 
 def _funnel(counts: Mapping[str, int]) -> dict[str, int]:
-    """What is left after each step, from what was read and the reasons of rejection."""
+    """The number left after each step, from the number read and the reasons of rejection."""
     left = {}
     remaining = counts["read"]
     for step, following in pairwise(STEPS):

@@ -11,13 +11,13 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
 from evenhand.errors import FileError, InputError, UnknownNameError
 from evenhand.files import current_reading, parse_json_line
@@ -25,20 +25,6 @@ from evenhand.text.corpus.compression import SURROGATE, open_content, source_nam
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "Cell",
-    "Corpus",
-    "Row",
-    "Source",
-    "Table",
-    "as_cell",
-    "json_objects",
-    "lines_of",
-    "name_of",
-    "open_table",
-    "text_column",
-]
 
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
 """A path ("-" is standard input) or a DataFrame of pandas or polars."""
@@ -68,21 +54,28 @@ class Corpus:
             object.__setattr__(self, "name", name_of(self.source))
 
 
-def open_subject(source: Any) -> Corpus | None:
+@runtime_checkable
+class Frame(Protocol):
+    """A DataFrame, of pandas or polars."""
+
+    columns: Iterable[object]
+
+
+def open_subject(source: object) -> Corpus | None:
     """A corpus where the source is a table of texts, by its ending or as a DataFrame; else None."""
     if isinstance(source, str | os.PathLike):
         return Corpus(source) if Path(source).suffix.lower() in ENDINGS else None
-    return Corpus(source) if hasattr(source, "columns") else None
+    return Corpus(cast("Source", source)) if isinstance(source, Frame) else None
 
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".gz", ".zst", ".bz2")
 _AHEAD = 1000
-"""So many JSON objects, of a few MB, are looked at to know the columns."""
+"""JSON objects, of a few MB, read ahead to determine the columns."""
 _AHEAD_SIZE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class InputTable:
     """The columns of a table, and its rows with the requested columns as text.
 
     Empty cells, null and not-a-number are None; blanks around a value are dropped.
@@ -90,7 +83,8 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
-    read: Callable[[Sequence[str]], Iterator[Row]]
+    read: Callable[[Sequence[str]], Iterator[tuple[int, Sequence[object]]]]
+    """Line numbers and values of the requested columns."""
 
     def column(self, given: str | None, usual: Sequence[str] = ()) -> str | None:
         """The column that is named, else the first of the usual names, whatever its case.
@@ -109,11 +103,11 @@ class Table:
                 raise FileError(self.name, str(UnknownNameError("column", name, self.columns)))
             if self.columns.count(name) > 1:
                 raise FileError(self.name, f"column '{name}' is there more than once")
-        return self.read(names)
+        return (_row(self.name, names, values, line) for line, values in self.read(names))
 
 
 @contextmanager
-def open_table(source: Source, *, held: bool = True) -> Iterator[Table]:
+def open_table(source: Source, *, held: bool = True) -> Iterator[InputTable]:
     """Open a file, standard input ("-") or a DataFrame as a table.
 
     With `held`, the rows are held in memory, so that their number and size are limited; without,
@@ -139,9 +133,112 @@ def open_table(source: Source, *, held: bool = True) -> Iterator[Table]:
         yield _parquet(name, raw, held)
 
 
+Kind: TypeAlias = "type[str] | type[int] | type[dict[str, object]] | Sequence[str | int]"
+"""A text that is not blank, a whole number, a JSON object, or one of some values."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """One row of a file with a known schema: its values by column, its file and its line."""
+
+    file: str
+    line: int
+    values: Mapping[str, Any]
+
+    def __getitem__(self, column: str) -> Any:
+        return self.values[column]
+
+    def error(self, problem: str) -> FileError:
+        """The error that names the line."""
+        return FileError(self.file, problem, line=self.line)
+
+    def left_out(self, reason: str) -> str:
+        """The entry of a list of rows that are left out."""
+        return f"{Path(self.file).name}, line {self.line} ({reason})"
+
+
+def read_records(
+    source: Source,
+    what: str,
+    columns: Mapping[str, Kind],
+    *,
+    blank: Collection[str] = (),
+    optional: Collection[str] = (),
+) -> Iterator[InputRow]:
+    """Read the rows of a file or DataFrame by a schema.
+
+    Parameters
+    ----------
+    source : path or DataFrame
+        As for `open_table`.
+    what : str
+        What the rows are, for messages.
+    columns : Mapping of str to Kind
+        The kind of value of each column. Other columns of the file are ignored.
+    blank, optional : collection of str
+        Columns that may be empty, and columns that may be absent too; the value is then "".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"sentence": ["I ran."], "stereotype": [3]})
+    >>> columns = {"sentence": str, "stereotype": range(1, 17)}
+    >>> [record.values for record in read_records(table, "sentences", columns)]
+    [{'sentence': 'I ran.', 'stereotype': 3}]
+    """
+    empty = True
+    with open_table(source) as table:
+        present = [name for name in columns if name in table.columns]
+        for name in columns:
+            if name not in present and name not in optional:
+                known = ", ".join(filter(None, table.columns))
+                problem = f"expected a column '{name}' ({what}), got {known}"
+                raise FileError(table.name, problem, line=1)
+            if table.columns.count(name) > 1:
+                raise FileError(table.name, f"expected one column '{name}', got several", line=1)
+        for line, cells in table.read(present):
+            found = dict(zip(present, cells, strict=True))
+            if all(cell is None or cell == "" for cell in cells):
+                continue
+            record = InputRow(table.name, line, found)
+            values = {
+                name: _value(record, name, kind, found.get(name), name in optional or name in blank)
+                for name, kind in columns.items()
+            }
+            empty = False
+            yield InputRow(table.name, line, values)
+    if empty:
+        raise FileError(name_of(source), f"expected {what} ({', '.join(columns)}), got none")
+
+
+def _value(record: InputRow, name: str, kind: Kind, value: object, blank: bool) -> object:
+    if kind is dict:
+        if not isinstance(value, dict):
+            raise record.error(f"'{name}': expected an object, got {value!r:.60}")
+        return value
+    cell = _cell(record.file, name, value, record.line)
+    if cell is None and blank:
+        return ""
+    if kind is str:
+        if cell is None:
+            raise record.error(f"'{name}': expected a text, got none")
+        return cell
+    if kind is int:
+        if cell is None or not cell.isdecimal():
+            raise record.error(f"'{name}': expected a whole number, got '{cell or ''}'")
+        return int(cell)
+    allowed = {str(each): each for each in cast("Sequence[str | int]", kind)}
+    if cell not in allowed:
+        expected = " or ".join(allowed)
+        if isinstance(kind, range):
+            expected = f"{kind[0]} to {kind[-1]}"
+        raise record.error(f"'{name}': expected {expected}, got '{cell or ''}'")
+    return allowed[cell]
+
+
 SAMPLED = 200
 WORDS = 4
-"""A column is taken for text where half of its cells have so many words or more."""
+"""A column is text if half of its cells have at least this many words."""
 
 
 def text_column(source: Source, advice: str = "Give that column alone") -> str:
@@ -216,7 +313,7 @@ def as_cell(value: object) -> Cell:
     return str(int(number)) if number.is_integer() else str(number)
 
 
-def _text(name: str, file: io.BufferedReader, held: bool) -> Table:
+def _text(name: str, file: io.BufferedReader, held: bool) -> InputTable:
     lines = text_lines(name, file, held=held)
     first = next((line for line in lines if line[1].strip()), None)
     if first is None:
@@ -229,9 +326,9 @@ def _text(name: str, file: io.BufferedReader, held: bool) -> Table:
     return _csv(name, first, lines)
 
 
-def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Table:
-    # the limit is csv's own, for all its readers: it is only ever raised
-    most = current_reading().max_line
+def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> InputTable:
+    # the limit is global to the csv module: it is only raised
+    most = current_reading().max_record
     csv.field_size_limit(max(csv.field_size_limit(), most))
     delimiter = max(",\t;", key=first[1].count)
     size = 0
@@ -249,18 +346,17 @@ def _csv(name: str, first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> 
     blank = first[0] - 1
     header = tuple(cell.strip() for cell in _record(name, reader, blank) or ())
 
-    def records() -> Iterator[list[str]]:
+    def read(names: Sequence[str]) -> Iterator[tuple[int, Sequence[object]]]:
         nonlocal size
+        columns = [header.index(column) for column in names]
+        line = reader.line_num + blank + 1
         while (record := _record(name, reader, blank, len(header))) is not None:
             size = 0
             if record:
-                yield record
+                yield line, [record[i] for i in columns]
+            line = reader.line_num + blank + 1
 
-    def read(names: Sequence[str]) -> Iterator[Row]:
-        columns = [header.index(column) for column in names]
-        return (tuple(record[i].strip() or None for i in columns) for record in records())
-
-    return Table(name, header, read)
+    return InputTable(name, header, read)
 
 
 def _record(name: str, reader: Any, blank: int, width: int = 0) -> list[str] | None:
@@ -289,7 +385,7 @@ def _objects(name: str, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int,
         yield number, value
 
 
-def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> Table:
+def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> InputTable:
     ahead: list[tuple[int, dict[str, Any]]] = []
     size = 0
 
@@ -306,14 +402,14 @@ def _jsonl(name: str, lines: Iterator[tuple[int, str]]) -> Table:
             break
     columns = dict.fromkeys(key for _, value in ahead for key in value)
 
-    def read(names: Sequence[str]) -> Iterator[Row]:
+    def read(names: Sequence[str]) -> Iterator[tuple[int, Sequence[object]]]:
         for number, value in chain(ahead, objects):
-            yield _row(name, names, [value.get(key) for key in names], number)
+            yield number, [value.get(key) for key in names]
 
-    return Table(name, tuple(columns), read)
+    return InputTable(name, tuple(columns), read)
 
 
-def _parquet(name: str, raw: io.BufferedReader, held: bool) -> Table:
+def _parquet(name: str, raw: io.BufferedReader, held: bool) -> InputTable:
     import pyarrow.parquet as pq
 
     how = current_reading()
@@ -321,7 +417,7 @@ def _parquet(name: str, raw: io.BufferedReader, held: bool) -> Table:
     with _valid_parquet(name):
         file = pq.ParquetFile(raw, buffer_size=1 << 20, pre_buffer=False)
 
-    def read(names: Sequence[str]) -> Iterator[Row]:
+    def read(names: Sequence[str]) -> Iterator[tuple[int, Sequence[object]]]:
         number = total = 0
         with _valid_parquet(name):
             if held and file.metadata.num_rows > how.max_rows:
@@ -331,16 +427,20 @@ def _parquet(name: str, raw: io.BufferedReader, held: bool) -> Table:
                 if total > how.max_bytes:
                     raise how.refuse(name, f"more than {how.max_bytes:,} bytes in its rows")
                 columns = [batch.column(column).to_pylist() for column in names]
+                long = batch.nbytes > how.max_record
                 for values in zip(*columns, strict=True):
                     number += 1
-                    yield _row(name, names, values, number)
+                    if long and sum(len(v) for v in values if isinstance(v, str)) > how.max_record:
+                        what = f"a row of more than {how.max_record:,} characters"
+                        raise how.refuse(name, what, number)
+                    yield number, values
 
-    return Table(name, tuple(file.schema_arrow.names), read)
+    return InputTable(name, tuple(file.schema_arrow.names), read)
 
 
 @contextmanager
 def _valid_parquet(name: str) -> Iterator[None]:
-    """What pyarrow complains of becomes an error that names the file."""
+    """Errors of pyarrow become errors that name the file."""
     import pyarrow as pa
 
     try:
@@ -351,34 +451,39 @@ def _valid_parquet(name: str) -> Iterator[None]:
         raise FileError(name, f"not a valid Parquet file: {error}") from None
 
 
-def _frame(frame: object) -> Table:
-    columns = getattr(frame, "columns", None)
-    if columns is None:
+def _frame(frame: object) -> InputTable:
+    if not isinstance(frame, Frame):
         kind = type(frame).__name__
         raise InputError(f"source: expected a path or a DataFrame, got {kind}")
     data = cast("pd.DataFrame", frame)
-    labels = {str(label): label for label in columns}
+    labels = {str(label): label for label in frame.columns}
 
-    def read(names: Sequence[str]) -> Iterator[Row]:
-        cells = [_values(data[labels[name]]) for name in names]
-        for number, values in enumerate(zip(*cells, strict=True), 1):
-            yield _row("DataFrame", names, values, number)
+    def read(names: Sequence[str]) -> Iterator[tuple[int, Sequence[object]]]:
+        return enumerate(zip(*(_values(data[labels[name]]) for name in names), strict=True), 1)
 
-    return Table("DataFrame", tuple(str(label) for label in columns), read)
+    return InputTable("DataFrame", tuple(map(str, frame.columns)), read)
 
 
 def _values(column: pd.Series[Any]) -> list[object]:
-    if not hasattr(column, "isna"):  # a Series of polars: null is None already
+    import pandas as pd
+
+    if not isinstance(column, pd.Series):  # of polars: null is None already
         return column.to_list()
     pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
     return [None if missing else value for value, missing in pairs]
 
 
 def _row(name: str, names: Sequence[str], values: Sequence[object], number: int) -> Row:
-    cells = []
-    for column, value in zip(names, values, strict=True):
-        try:
-            cells.append(as_cell(value))
-        except TypeError as error:
-            raise FileError(name, f"'{column}': {error}", line=number) from None
-    return tuple(cells)
+    try:
+        return tuple([(v.strip() or None) if isinstance(v, str) else as_cell(v) for v in values])
+    except TypeError:
+        for column, value in zip(names, values, strict=True):
+            _cell(name, column, value, number)
+        raise
+
+
+def _cell(name: str, column: str, value: object, number: int) -> Cell:
+    try:
+        return as_cell(value)
+    except TypeError as error:
+        raise FileError(name, f"'{column}': {error}", line=number) from None

@@ -35,11 +35,11 @@ A comma is a class of its own, and every mark of punctuation is a role of its ow
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from evenhand.text.vocabulary import ADVERBS_IN_S, nouns, verb_forms, word_set
+from evenhand.text.vocabulary import ADVERBS_IN_S, GRAMMAR, LISTS, nouns, verb_forms, word_set
 
 
 class Word(NamedTuple):
@@ -50,104 +50,20 @@ class Word(NamedTuple):
     role: str
 
 
-def _listed(lists: dict[str, str]) -> dict[str, str]:
+def _listed(lists: Mapping[str, str]) -> dict[str, str]:
     return {word: tag for tag, words in lists.items() for word in words.split()}
 
 
-FUNCTION_WORDS = _listed(
-    {
-        "Dd": "the a an my your their our its some any no every each all many few several another "
-        "such",
-        "Ds": "this",
-        "Dp": "these those",
-        "Da": "both either neither",
-        "Dq": "whose",
-        "Nd": "two three four five six seven eight nine ten eleven twelve twenty thirty forty "
-        "fifty hundred dozen other",
-        "Ns": "one",
-        "Na": "half first second last next only",
-        "Nx": "third same own",
-        "Op": "i you we they y'all i'm you're we're they're i've you've we've they've "
-        "i'll you'll we'll they'll i'd you'd we'd they'd",
-        "Os": "it everything something nothing anything there here it's this's there's here's "
-        "that's it'll that'll it'd thats theres",
-        "Oa": "itself themself",
-        "Ox": "me us them myself yourself ourselves themselves mine yours ours theirs",
-        "Hh": "he she hes shes",
-        "Hd": "his her",
-        "Hx": "him hers",
-        "Ha": "himself herself",
-        "Pi": "of in on at by for with from into onto upon about over under above below between "
-        "among amongst amid through throughout during without within against across along "
-        "alongside around behind beside beneath underneath beyond near inside outside off out up "
-        "down past per toward towards despite unlike via atop aboard",
-        "Pu": "like except",
-        "Pa": "besides",
-        "Tt": "to",
-        "Su": "if because cuz cos bc while whilst whereas lest since although as before after "
-        "until till unless whether than whenever wherever",
-        "Sa": "though",
-        "Sq": "what how why where when what's whats",
-        "Rq": "who which that whom who's who'd who'll who've whos",
-        "Cc": "and or but nor yet plus or/and and/or",
-        "Ca": "so",
-        "Bc": "then",
-        "Ba": "always never often sometimes just still also even ever already maybe perhaps now "
-        "again soon too not almost once twice thrice forever quite rather very instead however "
-        "therefore thus hence otherwise meanwhile moreover nevertheless nonetheless anyway "
-        "anyways somehow sometime someday today tonight tomorrow yesterday nowadays afterwards "
-        "thereafter later further seldom together altogether likewise indeed far oft e'er ne'er "
-        "yes yeah kinda sorta",
-        "Bx": "n't away back forward backward forwards backwards apart aside anywhere somewhere "
-        "everywhere home nearby overhead onward upward downward",
-        "Mm": "can could will would shall should may might must cannot can't couldn't won't "
-        "wouldn't shan't shouldn't mayn't mightn't mustn't cant couldnt wont wouldnt shouldnt "
-        "ought oughtn't needn't daren't gonna gotta ain't aint",
-        "Mx": "ca wo",
-        "Am": "did had didn't didnt hadn't hadnt",
-        "Av": "is was has does isn't wasn't hasn't doesn't isnt wasnt hasnt doesnt",
-        "Al": "am are were have do aren't weren't haven't don't arent werent havent dont",
-        "Ax": "be been being having 's 're 've 'd 'll 'm isn aren wasn weren hasn haven hadn doesn "
-        "don didn",
-    }
-)
+FUNCTION_WORDS = _listed(GRAMMAR["function_words"])
 """Closed-class words and their tags."""
 
-OPEN_WORDS = _listed(
-    {
-        "p": "people folks u ur ya ye yall im ive youre youve weve theyre",
-        "s": "someone somebody everyone everybody anyone anybody nobody everyone's somebody's "
-        "someone's nobody's",
-        "q": "whoever whatever whichever",
-        "u": "cause 'cause",
-        "c": "& n",
-        "d": "much",
-        "m": "better used",
-        "a": "alike alone bloody damn def fr friggen friggin freaking fuckin fucking goddamn hell "
-        "hella least legit less long more most overall please pretty prob right straight sure "
-        "totes well deadass lowkey highkey uh um er hmm oh ah lol lmao tbh ngl imo imho rn btw omg "
-        "wow",
-        "e": "went knew saw took gave wrote ate came became began drove rode rose spoke broke "
-        "chose fell flew forgot froze grew hid threw wore tore shook stole swam sang drank rang "
-        "sank drew blew woke bit swore arose overtook mistook withdrew underwent undertook",
-    }
-)
+OPEN_WORDS = _listed(GRAMMAR["open_words"])
 """Words that are nouns, verbs or adjectives as well: their form gives their class."""
 
 SUBJECTS = word_set("he she they i we you who")
 PARTICLES = word_set("up down out off over")
-NOT_ADVERBS = word_set(
-    "elderly friendly lonely lovely only early daily ugly silly family belly ally bully jelly fly "
-    "reply supply apply rely ply lily rally"
-)
-ADJECTIVES = word_set(
-    "small big large little long short tall high low young old new right left own good bad great "
-    "white black red blue green brown gray grey dark bright pale thin thick fat wide narrow deep "
-    "empty full open bare wet dry hot cold warm cool soft hard heavy light fast slow strong weak "
-    "rich poor poor happy sad angry tired sick dead free clean dirty fresh sweet sharp smooth "
-    "rough loud quiet early late first second last next other same different several many few "
-    "military political personal private public national local main final whole entire"
-)
+NOT_ADVERBS = LISTS["not_adverbs"]
+ADJECTIVES = LISTS["adjectives"]
 UNCHANGED = word_set("set put cut hit shut spread hurt let split burst quit read")
 SUFFIXED = re.compile(r"(?:ed|ing|[^suio]s)$")
 MARKS = frozenset(',;:()—–-“”"?!./')
@@ -246,7 +162,7 @@ def _verb(tokens: Sequence[str], lower: list[str], tags: list[str], k: int) -> s
     after = tags[k + 1] if k + 1 < len(tags) else "X"
     previous = lower[k - 1] if k else ""
     following = lower[k + 1] if k + 1 < len(lower) else ""
-    form = _form(lower[k])
+    form = form_of_verb(lower[k])
     if before == "X" and tokens[k - 1] in DASHES:
         return "W"
     possessive = before == "H" and previous in ("his", "her")
@@ -269,15 +185,15 @@ def _verb(tokens: Sequence[str], lower: list[str], tags: list[str], k: int) -> s
     subject = nouns().is_person(previous) or before in "ZR"
     if after in "AM" or (previous in ADJECTIVES and after not in "DHP"):
         return "W"
-    if not subject and after == "?" and _form(following) in ("s", "past"):
+    if not subject and after == "?" and form_of_verb(following) in ("s", "past"):
         return "W"
     if lower[k] not in verb_forms():
         return "V" if subject or (before == "W" and after in "DH") else "W"
     return "W" if before == "G" and after in "X,PC" else "V"
 
 
-def _form(low: str) -> str:
-    """What form of a verb a word would be."""
+def form_of_verb(low: str) -> str:
+    """The form of a verb that a word would be."""
     by_ending = "ing" if low.endswith("ing") else "past" if low.endswith("ed") else "s"
     return verb_forms().get(low, by_ending)
 

@@ -45,7 +45,7 @@ def _table(size: int) -> Codes:
 
 
 def _codes(text: str) -> Codes:
-    """The folded characters of a text, one byte each, with room behind for reading ahead."""
+    """The folded characters of a text, one byte each, padded for reading ahead."""
     if text.isascii():
         ascii_codes = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
         return np.concatenate((_table(128)[ascii_codes], PAD))
@@ -65,7 +65,12 @@ def _keys(codes: Codes, starts: Offsets, lengths: Offsets) -> Keys:
 
 
 class Words:
-    """The words of a text: where each begins and ends, and the key it is looked up by."""
+    """The words of a text: where each begins and ends, and the key it is looked up by.
+
+    >>> found = Words("She's Zoë's ex-wife.")
+    >>> [found.text[s:e] for s, e in zip(found.starts, found.ends)]
+    ['She', 's', 'Zoë', 's', 'ex', 'wife']
+    """
 
     __slots__ = ("ends", "keys", "starts", "text")
 
@@ -82,16 +87,6 @@ class Words:
 
     def __len__(self) -> int:
         return len(self.starts)
-
-
-def words(text: str) -> Words:
-    """The words of a text.
-
-    >>> found = words("She's Zoë's ex-wife.")
-    >>> [found.text[s:e] for s, e in zip(found.starts, found.ends)]
-    ['She', 's', 'Zoë', 's', 'ex', 'wife']
-    """
-    return Words(text)
 
 
 class WordIndex:
@@ -122,7 +117,7 @@ class WordIndex:
         return word in self._words
 
     def select(self, words: Words) -> Offsets:
-        """Which of the words of a text are in the index, as positions in `found`."""
+        """The words of a text that are in the index, as positions in `found`."""
         if not self._words:
             return np.empty(0, dtype=np.int64)
         likely = np.flatnonzero(self._sieve[words.keys >> (np.uint64(64) - BITS)])
@@ -141,7 +136,7 @@ class WordIndex:
         return cast(Offsets, chosen)
 
     def find(self, text: str | Words) -> tuple[Offsets, Offsets]:
-        """Where the words of the index stand in a text: their starts and their ends."""
+        """The positions of the words of the index in a text: their starts and their ends."""
         words = Words(text) if isinstance(text, str) else text
         chosen = self.select(words)
         return words.starts[chosen], words.ends[chosen]
@@ -214,7 +209,7 @@ EITHER = re.compile(r"inc|ltd|co|corp|jr|sr|bros|etc|a\.m|p\.m|u\.s|u\.k|u\.n|d\
 
 
 def _ends(text: str, mark: re.Match[str]) -> bool:
-    """Whether the punctuation found closes a sentence, by what stands before and behind it."""
+    """Whether the punctuation found closes a sentence, by its context."""
     if mark.group().isspace():
         return True
     behind = NEXT.match(text, mark.end())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from evenhand.lexicon.gendered import pairs
-from evenhand.lexicon.schema import STRICT, Text, Words, data, read_csv, read_toml
+from evenhand.lexicon.schema import built_in, data
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -15,148 +16,47 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+GRAMMAR = built_in("grammar.toml")
+LISTS: Mapping[str, frozenset[str]] = {
+    name: word_set(words) for name, words in GRAMMAR["sets"].items()
+}
+"""The lists of `grammar.toml`, which says what each is."""
+
 AGREEING = {
-    "is": "are",
-    "was": "were",
-    "has": "have",
-    "does": "do",
-    "isn't": "aren't",
-    "wasn't": "weren't",
-    "hasn't": "haven't",
-    "doesn't": "don't",
-    "isnt": "arent",
-    "wasnt": "werent",
-    "hasnt": "havent",
-    "doesnt": "dont",
-    "isn": "aren",
-    "wasn": "weren",
-    "hasn": "haven",
-    "doesn": "don",
+    singular + end: plural + end
+    for singular, plural in (("is", "are"), ("was", "were"), ("has", "have"), ("does", "do"))
+    for end in ("", "n't", "nt", "n")
 }
 """Auxiliaries in the third person singular, and what they are after `they`; the last four are what
 tokenisers leave of isn't and its like before " 't".
 """
 
-UNCLEAR_PASTS = word_set(
-    "said made built told left found got lost bought brought kept thought felt held met paid read "
-    "sat sent set slept sold spent stood taught heard put let cut hit hurt cost shut quit spread "
-    "led fed fled won meant dealt dreamt burnt learnt spelt leapt lit fought caught sought ran "
-    "come become run overcome been done gone seen taken given written eaten begun driven ridden "
-    "spoken broken chosen fallen flown forgotten frozen grown hidden thrown worn torn shaken "
-    "stolen sung drunk rung sunk drawn blown woken bitten sworn stuck struck swung hung dug spun "
-    "bet bent lent laid lay lain swept wept crept shot slid split rid wed"
-)
+UNCLEAR_PASTS = LISTS["unclear_pasts"]
 """Irregular forms that are past tense or participle, or past tense or infinitive."""
 
-FRONTED = word_set(
-    "not only never so such nor neither seldom rarely hardly scarcely barely little no nowhere "
-    "how why where when what who which whose whom than as"
-)
+FRONTED = LISTS["fronted"]
 """Words that, at the head of a clause, put the verb before its subject."""
 
 EXISTENTIAL = word_set("there here there's here's theres")
 
-TIMES = word_set(
-    "day night morning evening afternoon week weekend month year time summer winter spring "
-    "hour minute second decade sunday monday tuesday wednesday thursday friday saturday moment"
-)
+TIMES = LISTS["times"]
 """Nouns that make an adverb of the determiner before them: every day, this time."""
 
-_PHRASES = (
-    "no longer, any longer, kind of, sort of, pretty much, at least, at most, at best, at worst, "
-    "at times, at first, at last, at night, of course, in fact, in turn, in general, in "
-    "particular, in theory, in return, in the end, in the meantime, as well, as usual, as always, "
-    "by now, by contrast, by far, by chance, of all people, more or less, more often than not, "
-    "all the time, all of a sudden, all day, all night, for some reason, for "
-    "now, for example, for instance, for sure, for once, to be fair, to be honest, to this day, "
-    "on the other hand, on occasion, once again, once in a while, a lot, low key, straight up, of "
-    "late, so far, ever since, every time, each time, every day, every night, every morning, "
-    "every week, every year, each day, one day, this time, these days, some days, damn well, "
-    "hardly ever, rarely if ever, if anything, if ever, like never, like always, like totally, "
-    "like literally, like really, like just, from time to time, now and then, day and night, over "
-    "and over, again and again, one way or another, to my surprise, in a way, out of nowhere, god "
-    "bless, for all i know, i think, i guess, i suppose, as a rule, as ever, by the way, without "
-    "fail, with luck, in effect, in reality, in truth, as it happens, to some extent, all in all, "
-    "first of all, after all, above all, most of the time, half the time, for good"
-)
-
-
-def _by_longest(phrases: str) -> dict[str, list[tuple[int, list[str]]]]:
-    grouped: dict[str, list[tuple[int, list[str]]]] = {}
-    for phrase in phrases.split(", "):
-        words = phrase.split()
-        longest = max(words, key=len)
-        grouped.setdefault(longest, []).append((words.index(longest), words))
-    return grouped
-
-
-ADVERBIALS = _by_longest(_PHRASES)
+ADVERBIALS: dict[str, list[tuple[int, list[str]]]] = {}
+for _words in map(str.split, GRAMMAR["adverbials"]):
+    _longest = max(_words, key=len)
+    ADVERBIALS.setdefault(_longest, []).append((_words.index(_longest), _words))
 """Phrases that stand for an adverb: by their longest word, its place in them and their words."""
 
 
-ADVERBS_IN_S = word_set(
-    "always afterwards backwards besides downstairs downwards else's forwards indoors inwards "
-    "nevertheless nonetheless nowadays onwards ours outdoors outwards overseas perhaps regardless "
-    "sideways sometimes theirs themselves thus towards unawares unless upstairs upwards us "
-    "whereas yourselves ourselves yes yours its his hers this as gas plus"
-)
+ADVERBS_IN_S = LISTS["adverbs_in_s"]
 """Words in -s that are neither a verb nor a plural."""
 
 
-EXCEPTIONS = {
-    "quizzes": "quiz",
-    "gasses": "gas",
-    "gases": "gas",
-    "busses": "bus",
-    "buses": "bus",
-    "biases": "bias",
-    "canvases": "canvas",
-    "refocuses": "refocus",
-    "choruses": "chorus",
-    "axes": "axe",
-    "caches": "cache",
-    "psyches": "psych",
-    "aches": "ache",
-    "tiptoes": "tiptoe",
-    "toes": "toe",
-    "shoes": "shoe",
-    "canoes": "canoe",
-    "hoes": "hoe",
-    "boogies": "boogie",
-    "unties": "untie",
-    "outlies": "outlie",
-    "overlies": "overlie",
-    "reties": "retie",
-    "bellyaches": "bellyache",
-    "zeroes": "zero",
-}
+EXCEPTIONS: Mapping[str, str] = GRAMMAR["plain_forms"]
 """Verbs in -s whose plain form does not follow from the spelling."""
 
-FUNCTION_VERBS = word_set(
-    "better cause damn down further last like long near out please right second still up well okay"
-)
-"""Function words that are verbs, too: "she likes it", "he ups the ante"."""
-
-
-SPOKEN = word_set(
-    "babysits barfs barges bickers binges blurts brags cackles chomps chortles chugs cringes "
-    "cuddles cusses dozes drools facetimes flexes flinches flosses freaks gaslights gawks gobbles "
-    "googles guffaws guzzles haggles jots lugs microwaves moseys munches nods nudges overreacts "
-    "overshares oversleeps overthinks plops plunks procrastinates pukes redoes reheats reinstalls "
-    "reloads retweets rinses scampers scoffs scowls scurries shrugs simps slouches slurps smirks "
-    "snuggles splurges squints staggers stinks stomps stutters swerves tiptoes twerks unbuttons "
-    "unfollows uninstalls unmatches unpacks unplugs unwraps unzips upvotes waddles winces yanks "
-    "yeets zooms"
-)
-"""Verbs of talk and of jokes, which the books behind the tables lack."""
-SPOKEN_TOO = word_set(
-    "belches blinks burps farts flops gags gapes gasps giggles glares grunts hiccups hisses "
-    "hollers honks jabs jogs limps meows moans nags panics peeks peers pees poops purrs rants "
-    "roasts scrolls sips snarls sneezes snoozes snores snorts sobs sprawls sprints squeals swipes "
-    "texts tugs vacuums vapes whacks whines yawns zips"
-)
-"""The same of forms that are plural nouns, too."""
-SPOKEN_ODDS = {SPOKEN: 2.0, SPOKEN_TOO: -0.5}
+SPOKEN_ODDS = {"spoken": 2.0, "spoken_too": -0.5}
 
 
 ENDINGS = ("ing", "ed", "ly", "ness", "ion", "s")
@@ -197,53 +97,25 @@ def stems(form: str) -> tuple[str, ...]:
     return (form[:-1],)
 
 
-@dataclass(frozen=True)
-class _Verb:
-    form: str
-    verb: str
-    log_odds: float
-
-
-@dataclass(frozen=True)
-class _VerbContext:
-    word: str
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
-class _HumanNouns:
-    __pydantic_config__ = STRICT
-    provenance: Text
-    person: Words
-    endings: Words
-    animal: Words
-    group: Words
-
-
-@dataclass(frozen=True)
-class _VerbBases:
-    __pydantic_config__ = STRICT
-    provenance: Text
-    base: Words
-    past: Words
-    participle: Words
-
-
 class VerbTable:
     """The tables of verb forms and of their contexts."""
 
     def __init__(self) -> None:
-        rows = [row for _, row in read_csv(data("verbs.csv"), _Verb)]
-        self.verbs = {row.form: row.verb for row in rows}
-        self.odds = {row.form: row.log_odds for row in rows}
+        rows = _rows("verbs.csv")
+        self.verbs = {form: verb for form, verb, _ in rows}
+        self.odds = {form: float(odds) for form, _, odds in rows}
         for spoken, odds in SPOKEN_ODDS.items():
-            for form in spoken - self.odds.keys():
+            for form in LISTS[spoken] - self.odds.keys():
                 self.verbs[form], self.odds[form] = stems(form)[0], odds
         self.plain = frozenset(self.verbs.values())
-        contexts = [row for _, row in read_csv(data("verb_contexts.csv"), _VerbContext)]
-        self.before = {row.word: row.before for row in contexts}
-        self.after = {row.word: row.after for row in contexts}
+        contexts = _rows("verb_contexts.csv")
+        self.before = {word: float(odds) for word, odds, _ in contexts}
+        self.after = {word: float(odds) for word, _, odds in contexts}
+
+
+def _rows(name: str) -> list[list[str]]:
+    """The rows of a table of the lexicon, without its header."""
+    return list(csv.reader(data(name).read_text("utf-8").splitlines()))[1:]
 
 
 @cache
@@ -261,26 +133,7 @@ def plain_form(form: str) -> str:
     return verb_table().verbs.get(form) or stems(form)[0]
 
 
-IRREGULAR_PLURALS = {
-    "children": "child",
-    "thieves": "thief",
-    "wives": "wife",
-    "grandchildren": "grandchild",
-    "schoolchildren": "schoolchild",
-    "passersby": "passerby",
-    "alumni": "alumnus",
-    "heroes": "hero",
-    "elves": "elf",
-    "dwarves": "dwarf",
-    "persons": "person",
-    "men": "man",
-    "women": "woman",
-    "oxen": "ox",
-    "mice": "mouse",
-    "wolves": "wolf",
-    "calves": "calf",
-    "geese": "goose",
-}
+IRREGULAR_PLURALS: Mapping[str, str] = GRAMMAR["plurals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +180,10 @@ class Nouns:
 @cache
 def nouns() -> Nouns:
     """The nouns of `human_nouns.toml` and those of the gendered pairs that denote persons."""
-    lists = read_toml(data("human_nouns.toml"), _HumanNouns)
-    animal = set(lists.animal)
+    lists = built_in("human_nouns.toml")
+    animal = set(lists["animal"])
     sex: dict[str, str] = {}
-    people = set(lists.person)
+    people = set(lists["person"])
     for pair in pairs():
         for word, side in ((pair.female, "female"), (pair.male, "male")):
             if pair.pos in ("noun", "title") and " " not in word:
@@ -345,11 +198,18 @@ def nouns() -> Nouns:
             sex.pop(pair.male if pair.direction == "female-to-male" else pair.female, None)
     return Nouns(
         person=frozenset(people - animal),
-        endings=lists.endings,
+        endings=tuple(lists["endings"]),
         animal=frozenset(animal),
-        group=frozenset(lists.group),
+        group=frozenset(lists["group"]),
         sex=sex,
     )
+
+
+@cache
+def past_bases() -> Mapping[str, str]:
+    """The irregular past forms, and the base form of each."""
+    past: dict[str, str] = built_in("verb_bases.toml")["past"]
+    return past
 
 
 @cache
@@ -359,13 +219,13 @@ def verb_forms() -> dict[str, str]:
     >>> [verb_forms()[word] for word in ("waves", "waved", "waving", "ran")]
     ['s', 'past', 'ing', 'past']
     """
-    lists = read_toml(data("verb_bases.toml"), _VerbBases)
+    lists = built_in("verb_bases.toml")
     forms: dict[str, str] = {}
-    for base in lists.base:
+    for base in lists["base"]:
         forms.setdefault(base, "base")
         forms.update(inflections(base))
-    forms.update(dict.fromkeys(lists.participle, "past"))
-    forms.update(dict.fromkeys(lists.past, "past"))
+    forms.update(dict.fromkeys(lists["participle"], "past"))
+    forms.update(dict.fromkeys(lists["past"], "past"))
     return forms
 
 

@@ -4,9 +4,7 @@ The names that users import are listed in `__init__.pyi`, once, and loaded when 
 
 >>> import evenhand as eh
 >>> v = eh.vectors.load("glove")
->>> m = eh.vectors.weat(
-...     v, X=["math", "physics"], Y=["poetry", "dance"], A=["he", "man"], B=["she", "woman"]
-... )
+>>> m = eh.vectors.Weat()(v, eh.lexicon.weat(6))
 >>> m.value > 0
 True
 """

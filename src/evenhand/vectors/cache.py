@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.files import replace_file, user_cache
-from evenhand.vectors.formats.input import Table
+from evenhand.files import own_entries, replace_file, user_cache
+from evenhand.vectors.formats.input import VectorTable
 
 VERSION = 3
 SUFFIX = ".evenhand-cache"
@@ -44,9 +44,9 @@ def key_of(path: Path) -> Key:
     }
 
 
-def read_cache(path: Path, key: Key) -> Table | None:
+def read_cache(path: Path, key: Key) -> VectorTable | None:
     """The vectors of a file in the state `key`, mapped into memory; None without a cache."""
-    for location in _locations(path):
+    for location in own_entries(_locations(path)):
         try:
             with warnings.catch_warnings(action="error"):
                 return _read(location, key)
@@ -55,7 +55,7 @@ def read_cache(path: Path, key: Key) -> Table | None:
     return None
 
 
-def write_cache(path: Path, key: Key, table: Table) -> None:
+def write_cache(path: Path, key: Key, table: VectorTable) -> None:
     """Save what was read where that is possible, if the file is still what was read."""
     try:
         if key_of(path) != key:
@@ -78,7 +78,7 @@ def _locations(path: Path) -> Iterator[Path]:
     yield user_cache(f"{path.name}-{digest}{SUFFIX}")
 
 
-def _write(location: Path, key: Key, table: Table) -> None:
+def _write(location: Path, key: Key, table: VectorTable) -> None:
     about = {
         "key": key,
         "shape": table.matrix.shape,
@@ -95,7 +95,7 @@ def _write(location: Path, key: Key, table: Table) -> None:
     matrix = np.ascontiguousarray(table.matrix, dtype="<f4")
     sums = [zlib.crc32(part.tobytes()) for part in parts]
     checksums = np.array([*sums, *_checksums(matrix)], dtype="<u8")
-    with replace_file(location) as file:
+    with replace_file(location, entry=True) as file:
         for array in (matrix, *parts, checksums):
             np.save(file, np.ascontiguousarray(array), allow_pickle=False)
 
@@ -109,7 +109,7 @@ def _checksums(matrix: NDArray[np.float32]) -> tuple[int, int]:
     return total, int(np.bitwise_xor.reduce(half, initial=np.uint64(0))) ^ last
 
 
-def _read(location: Path, key: Key) -> Table:
+def _read(location: Path, key: Key) -> VectorTable:
     """Read a cache; an exception of some kind where it is outdated or damaged."""
     matrix = np.load(location, mmap_mode="r")
     with location.open("rb") as file:
@@ -121,7 +121,7 @@ def _read(location: Path, key: Key) -> Table:
     table = json.loads(about.tobytes())
     if table["key"] != key or table["shape"] != list(matrix.shape) or matrix.dtype != "<f4":
         raise ValueError("outdated")
-    return Table(
+    return VectorTable(
         words=words.tobytes(),
         matrix=np.asarray(matrix),
         ranks=ranks if table["ranks"] else None,

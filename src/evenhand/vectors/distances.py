@@ -15,18 +15,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.display import Shown
 from evenhand.files import replace_file
 from evenhand.lexicon import Topic
 from evenhand.lexicon import topic as read_topic
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.store import Vectors
-from evenhand.vectors.vocabulary import known, known_groups
+from evenhand.vectors.vocabulary import known_groups
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DistanceTable", "distance_table"]
+    from evenhand.charts import Chart
+
+CONNECTIONS = {
+    "associated": "stereotype of the word's own class",
+    "different": "stereotype of another class",
+    "human": "word about people",
+    "none": "neutral word",
+}
+"""The kinds of connection between a protected word and an attribute."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,6 +61,16 @@ class DistanceTable(Shown):
         cells[:, columns == "neutral"] = "none"
         return cells
 
+    def stereotypes(self) -> list[int]:
+        """The columns of the stereotype words."""
+        kinds = enumerate(self.attribute_class)
+        return [j for j, name in kinds if name not in ("human", "neutral")]
+
+    def plot(self) -> Chart:
+        """The distribution of distances for each kind of connection (an Altair chart)."""
+        connection = self.connection()
+        return distance_curves({kind: self.distance[connection == kind] for kind in CONNECTIONS})
+
     def to_frame(self) -> pd.DataFrame:
         """The six columns, one row per pair of words."""
         import pandas as pd
@@ -76,11 +95,51 @@ class DistanceTable(Shown):
     def _headline(self) -> str:
         return f"{self.topic}: {len(self.protected)} words × {len(self.attributes)} attributes"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         rows: list[Any] = self.to_frame().to_dict("records")
         return rows
 
 
+def distance_curves(groups: Mapping[str, Floats], name: str = "") -> Chart:
+    """The distribution of distances by kind of connection (an Altair chart).
+
+    A kind with fewer than three different distances has no curve.
+    """
+    from evenhand.charts import BLUE, GREEN, ORANGE, PURPLE, curves
+    from evenhand.statistics.densities import densities
+
+    looks: Mapping[str, tuple[str, Sequence[int]]] = dict(
+        zip(
+            CONNECTIONS.values(),
+            ((ORANGE, (1, 0)), (BLUE, (7, 3)), (PURPLE, (2, 2)), (GREEN, (8, 2, 2, 2))),
+            strict=True,
+        )
+    )
+    grid, found = densities(groups)
+    chart = curves(
+        [
+            {"x": round(float(x), 4), "density": round(float(y), 4), "series": CONNECTIONS[kind]}
+            for kind, curve in found.items()
+            for x, y in zip(grid, curve, strict=True)
+        ],
+        {CONNECTIONS[kind]: looks[CONNECTIONS[kind]] for kind in found},
+        x="x",
+        y="density",
+        x_title="cosine distance",
+        y_title="density",
+        title=f"Distances from protected words to attributes{', ' * bool(name)}{name}",
+        area=True,
+        width=560,
+        x_axis={"tickCount": 10, "format": ".1f"},
+    )
+    return chart.properties(
+        description="each curve shows how far the protected words are from one kind of word; "
+        "further left is nearer. Without bias the curves for stereotypes of the own and of another "
+        "class coincide."
+    )
+
+
+@checked
 def distance_table(v: Vectors, topic: str | Topic, *, extended: bool = False) -> DistanceTable:
     """Compute the distances of a topic's protected words to stereotypes and control words.
 
@@ -108,29 +167,18 @@ def distance_table(v: Vectors, topic: str | Topic, *, extended: bool = False) ->
     protected = known_groups(v, topic.protected, f"topic '{topic.name}': class", disjoint=True)
     lists = {name: topic.attributes(name, extended=extended) for name in topic.classes}
     stereotypes = known_groups(v, lists, f"topic '{topic.name}': stereotypes of")
-    controls = {
-        kind: known(v, words, f"topic '{topic.name}': {kind} words", at_least=0)
-        for kind, words in (("human", topic.human), ("neutral", topic.neutral))
-    }
-    rows = np.concatenate([stereotypes.rows, *(control.rows for control in controls.values())])
+    # too few control words are no error
+    kinds = {"human": topic.human, "neutral": topic.neutral}
+    controls = known_groups(v, kinds, f"topic '{topic.name}': words", at_least=0)
+    rows = np.concatenate([stereotypes.rows, controls.rows])
+    missing = [*protected.missing, *stereotypes.missing, *controls.missing]
     return DistanceTable(
         topic=topic.name,
         vectors=v.name,
         protected=protected.words,
         protected_class=tuple(protected.label_names()),
-        attributes=(
-            *stereotypes.words,
-            *(w for control in controls.values() for w in control.words),
-        ),
-        attribute_class=(
-            *stereotypes.label_names(),
-            *(kind for kind, control in controls.items() for _ in control.words),
-        ),
+        attributes=(*stereotypes.words, *controls.words),
+        attribute_class=(*stereotypes.label_names(), *controls.label_names()),
         distance=1 - np.clip(v.unit(protected.rows) @ v.unit(rows).T, -1, 1),
-        left_out=tuple(
-            dict.fromkeys(
-                [*protected.missing, *stereotypes.missing]
-                + [word for control in controls.values() for word in control.missing]
-            )
-        ),
+        left_out=tuple(dict.fromkeys(missing)),
     )

@@ -16,14 +16,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import InputError, UnknownNameError
-from evenhand.instruments import Declaration, Run, compare
+from evenhand.arguments import checked
+from evenhand.errors import InputError, UnknownNameError, check_whole
+from evenhand.instruments import Run, compare
 from evenhand.results import Comparison, Items, Measurement
+from evenhand.statistics.correlation import pearson
 from evenhand.statistics.intervals import Floats, fisher_z, wilson
 from evenhand.statistics.sequential import Counted, Seed, draw_until_clear
 from evenhand.vectors.debias.groups import disjoint_groups, most_biased, word_bias
 from evenhand.vectors.debias.subspace import unit_rows
-from evenhand.vectors.probes import Outcome, items_of
+from evenhand.vectors.declarations import CLUSTERS, NEIGHBOURS, RECOVERY
+from evenhand.vectors.probes import ProbeTest, items_of
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.utility import nearest
 from evenhand.vectors.vocabulary import Groups
@@ -32,52 +35,7 @@ _DRAWS = 2000
 """Permutations where not all of them can be counted."""
 
 
-CLUSTERS = Declaration(
-    name="cluster_purity",
-    subject="vectors",
-    label="Clusters",
-    question="Do k-means clusters still find the classes?",
-    formula="share of words whose cluster is their class's, best matching of clusters to classes",
-    source="Gonen & Goldberg (2019)",
-    ideal=None,
-    worse="higher",
-)
-RECOVERY = {
-    kernel: Declaration(
-        name=f"recovery_{kernel}",
-        subject="vectors",
-        label=label,
-        question=question,
-        formula="share right in five-fold cross-validation",
-        source="Gonen & Goldberg (2019)",
-        ideal=None,
-        worse="higher",
-    )
-    for kernel, label, question in (
-        (
-            "linear",
-            "Linear classifier",
-            "Can a linear support vector machine still predict the class of unseen words?",
-        ),
-        (
-            "rbf",
-            "Non-linear classifier",
-            "Can a support vector machine with an RBF kernel still predict it?",
-        ),
-    )
-}
-NEIGHBOURS = Declaration(
-    name="neighbour_bias",
-    subject="vectors",
-    label="Neighbours",
-    question="Are words still among those that leaned as they did?",
-    formula="Pearson's correlation of a word's original lean with the share of its 100 nearest "
-    "neighbours that leaned the same way",
-    source="Gonen & Goldberg (2019)",
-)
-DECLARATIONS = (CLUSTERS, *RECOVERY.values(), NEIGHBOURS)
-
-
+@checked
 def cluster_purity(
     v: Vectors,
     groups: Mapping[str, Sequence[str]],
@@ -98,10 +56,8 @@ def cluster_purity(
         The name of the question.
     starts : int
         Random starts of k-means.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------
@@ -119,6 +75,7 @@ def cluster_purity(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    check_whole(starts=starts)
     run = Run(seed=seed, prob=prob)
     known = disjoint_groups(v, groups, 2)
     k = len(known.names)
@@ -150,6 +107,7 @@ def cluster_purity(
     )
 
 
+@checked
 def recovery(
     v: Vectors,
     groups: Mapping[str, Sequence[str]],
@@ -168,14 +126,10 @@ def recovery(
     groups : Mapping of str to sequence of str
         The words of each group.
     kernel : {"linear", "rbf"}
-    query : str
-        The name of the question.
     folds : int
         Folds of the stratified cross-validation.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    query, seed, prob
+        As for `cluster_purity`.
 
     Returns
     -------
@@ -219,6 +173,7 @@ def recovery(
     )
 
 
+@checked
 def neighbour_bias(
     v: Vectors,
     bias: Mapping[str, float],
@@ -244,10 +199,8 @@ def neighbour_bias(
         The number of nearest neighbours.
     query : str
         The name of the question.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------
@@ -269,7 +222,7 @@ def neighbour_bias(
     around = nearest(unit_rows(v.matrix[others.rows]), neighbours, unit_rows(v.matrix[own.rows]))[0]
     leans = np.array([bias[word] > 0 for word in others.words])
     x, shares = np.array([bias[word] for word in own.words]), leans[around].mean(axis=1)
-    value, without = _correlation(x, shares)
+    value, without = pearson(x, shares)
     defined = math.isfinite(value)
     low, high = fisher_z(value, x.size, run.prob) if defined else (-1.0, 1.0)
     test = _permutation_test(x, shares, run.seed) if defined else None
@@ -288,6 +241,7 @@ def neighbour_bias(
     )
 
 
+@checked
 def hiding_tests(
     before: Vectors,
     after: Vectors,
@@ -325,10 +279,8 @@ def hiding_tests(
         Words to leave out, such as those a mitigation was fitted on.
     query : str
         The name of the question.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the intervals.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------
@@ -348,11 +300,9 @@ def hiding_tests(
     direction = sets if sets is not None else _between(before, groups)
     bias = word_bias(before, direction, exclude=barred)
     if probes is None:
-        drawn = np.random.default_rng(Run(seed=seed, prob=prob).seed).permutation(len(bias))[
-            : min(1000, len(bias) // 4)
-        ]
+        shuffled = np.random.default_rng(Run(seed=seed, prob=prob).seed).permutation(len(bias))
         listed = list(bias)
-        probes = [listed[i] for i in np.sort(drawn)]
+        probes = [listed[i] for i in np.sort(shuffled[: min(1000, len(bias) // 4)])]
     name = query or _name(groups)
 
     def measure(v: Vectors) -> list[Measurement]:
@@ -397,7 +347,7 @@ def _matching(table: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _chance(
     labels: NDArray[np.intp], clusters: NDArray[np.intp], k: int, hits: int, seed: int
-) -> tuple[float, Outcome]:
+) -> tuple[float, ProbeTest]:
     """Mean agreement and the chance of `hits` or more, over permutations of the labels."""
     n = labels.size
     if k == 2:
@@ -409,7 +359,7 @@ def _chance(
         agree = np.maximum(agree, n - agree)
         mass = hypergeom(n, first, size).pmf(both)
         p_value = min(1.0, float(mass[agree >= hits].sum()))
-        test = Outcome(p_value, "exact permutation of the words' groups")
+        test = ProbeTest(p_value, "exact permutation of the words' groups")
         return float(mass @ agree) / n, test
     agreed: list[int] = []
 
@@ -423,22 +373,11 @@ def _chance(
 
     counted = draw_until_clear(count, _DRAWS, seed)
     text = f"{counted.draws:,} permutations of the words' groups"
-    return float(np.mean(agreed)) / n, Outcome(counted.p_value, text, counted.details)
-
-
-def _correlation(x: Floats, y: Floats) -> tuple[float, Floats]:
-    """Pearson's r, and r with each point left out; nan where one side does not vary."""
-    x, y = x - x.mean(), y - y.mean()
-    grow = x.size / (x.size - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = (x @ y) / np.sqrt((x @ x) * (y @ y))
-        left = [float(a @ b) - a * b * grow for a, b in ((x, y), (x, x), (y, y))]
-        without = left[0] / np.sqrt(left[1] * left[2])
-    return float(value), np.asarray(without)
+    return float(np.mean(agreed)) / n, ProbeTest(counted.p_value, text, counted.details)
 
 
 def _permutation_test(x: Floats, y: Floats, seed: int) -> Counted:
-    """How many permutations have a correlation as far from 0."""
+    """The number of permutations with a correlation as far from 0."""
     x, y = x - x.mean(), y - y.mean()
 
     def count(size: int, seed: Seed) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from evenhand.arguments import checked
 from evenhand.display import Result
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.instruments import Run, compare, option, plan, run_jobs
@@ -28,7 +29,7 @@ METHOD_OPTIONS = {
     "inlp": (),
     "leace": (),
 }
-"""Which fields of `DebiasSettings` each method has."""
+"""The fields of `DebiasSettings` by method."""
 
 LEARNING = ("inlp", "leace")
 """The methods that learn from words which lean to a class."""
@@ -69,7 +70,7 @@ class DebiasSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Mitigation(Result):
+class VectorMitigation(Result):
     """Debiased vectors, with the metrics and hiding tests before and after, and the cost."""
 
     debiased: Debiased
@@ -77,7 +78,7 @@ class Mitigation(Result):
     hiding: tuple[Comparison, ...] = field(repr=False)
     utility: tuple[Measurement, ...] = field(repr=False)
 
-    def to_dict(self, *, items: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, items: bool = False) -> dict[str, object]:
         """The JSON view; the items of the results only on request."""
         return {
             "debias": self.debiased.to_dict(),
@@ -90,13 +91,14 @@ class Mitigation(Result):
         changes = f"{len(self.measures)} measures and {len(self.hiding)} hiding tests"
         return f"{self.debiased.method}: {changes} before and after, {len(self.utility)} costs"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         groups = (("measure", self.measures), ("hiding", self.hiding))
         changes = [{"kind": kind, **c._rows()[0]} for kind, listed in groups for c in listed]
         costs = [{"kind": "utility", **row} for row in Measurements(self.utility)._rows()]
         return [*changes, *costs]
 
 
+@checked
 def mitigate(
     v: Vectors,
     topic: str | Topic,
@@ -109,7 +111,7 @@ def mitigate(
     n: int = 500,
     prob: float = 0.95,
     seed: int = 0,
-) -> Mitigation:
+) -> VectorMitigation:
     """Debias vectors for a topic, then measure everything again.
 
     Parameters
@@ -133,7 +135,7 @@ def mitigate(
 
     Returns
     -------
-    Mitigation
+    VectorMitigation
 
     Notes
     -----
@@ -178,24 +180,23 @@ def mitigate(
             utility.append(cost(v, after, seed=seed, prob=prob))
         except InputError as error:
             notes.append(f"{cost.__name__.replace('_', ' ')} left out: {error}")
-    return Mitigation(
+    # debiased vectors have another length than the original ones, so both are read at length one
+    jobs = plan("vectors", topic, options={"permutations": 0, "null": 0, "length": "unit"})
+    measured = (run_jobs(each, jobs, Run(seed=seed, prob=prob)) for each in (v, after))
+    return VectorMitigation(
         debiased=replace(debiased, notes=(*debiased.notes, *notes)),
-        measures=_measures(v, after, topic, prob, seed),
+        measures=tuple(compare(*measured)),
         hiding=hiding,
         utility=tuple(utility),
     )
 
 
-def debias_topic(
-    v: Vectors, topic: Topic, method: str = "hard", *, prob: float = 0.95, seed: int = 0
-) -> Debiased:
+def debias_topic(v: Vectors, topic: Topic, method: str = "hard") -> Debiased:
     """Debias vectors for a topic as `mitigate` does by default, without measuring them again."""
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
-    groups: dict[str, list[str]] = {}
-    if method in LEARNING:
-        _, groups = _leaning(v, topic, 500)
-    return _debias(v, topic, method, {}, groups, prob=prob, seed=seed)
+    groups = _leaning(v, topic, 500)[1] if method in LEARNING else {}
+    return _debias(v, topic, method, {}, groups, prob=0.95, seed=0)
 
 
 def _debias(
@@ -229,18 +230,11 @@ def _debias(
 
 
 def _leaning(v: Vectors, topic: Topic, n: int) -> tuple[int, dict[str, list[str]]]:
-    """How many words per class the hiding tests have, and the words that lean to each class."""
+    """The number of words per class in the hiding tests, and the words that lean to each class."""
     n = min(n, max(10, len(v) // (2 * _HIDING * len(topic.classes))))
-    return n, leaning_by_class(v, topic.protected, _HIDING * n, exclude=_defining(topic))
-
-
-def _measures(
-    before: Vectors, after: Vectors, topic: Topic, prob: float, seed: int
-) -> tuple[Comparison, ...]:
-    # debiased vectors have another length than the original ones, so both are read at length one
-    jobs = plan("vectors", topic, options={"permutations": 0, "null": 0, "length": "unit"})
-    first, second = (run_jobs(v, jobs, Run(seed=seed, prob=prob)) for v in (before, after))
-    return tuple(compare(first, second))
+    lists = [*topic.definitional, *topic.equalize, *topic.protected.values()]
+    defining = [word for words in lists for word in words]
+    return n, leaning_by_class(v, topic.protected, _HIDING * n, exclude=defining)
 
 
 def _neutral(topic: Topic, which: str) -> Literal["all"] | list[str]:
@@ -249,8 +243,3 @@ def _neutral(topic: Topic, which: str) -> Literal["all"] | list[str]:
     if which == "stereotypes":
         return [word for name in topic.classes for word in topic.attributes(name, extended=True)]
     raise InputError(f"neutralize: expected all or stereotypes, got {which!r}")
-
-
-def _defining(topic: Topic) -> list[str]:
-    lists = [*topic.definitional, *topic.equalize, *topic.protected.values()]
-    return [word for words in lists for word in words]

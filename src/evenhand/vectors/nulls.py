@@ -9,35 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run
+from evenhand.instruments import Run
 from evenhand.results import Items, Measurement, Worse
 from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.statistics.sequential import Seed, draw_until_clear
+from evenhand.vectors.declarations import DIMENSION
 from evenhand.vectors.store import Vectors
 
 if TYPE_CHECKING:
     from evenhand.vectors.probes import Statistic
 
-Rows = NDArray[np.intp]
-
-__all__ = ["Null", "dimension_spread", "matched_rows", "null_distribution"]
-
 _BLOCK = 512
-"""So many words are scored at once: their vectors stay in the processor's cache."""
+"""Words scored per batch; small enough for the CPU cache."""
 _CHUNK = 2**16
-"""So many scores of draws are reduced at once, for the same reason."""
-_CACHED, _CACHED_WORDS = 16, 2**18
-_DRAWS: WeakKeyDictionary[Vectors, dict[tuple[Any, ...], tuple[Rows, Rows]]] = WeakKeyDictionary()
-"""The last draws of random words from each vectors."""
+"""Scores reduced per batch; small enough for the CPU cache."""
 _CANDIDATES = 200
-"""The smallest number of candidates for each probe word, however rare it is."""
+"""The smallest number of candidates per probe word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class Null:
         extreme = _as_bad(_extremes(self.values, self.value), self.worse)
         return min(1.0, _factor(self.worse) * (1 + extreme) / (1 + self.values.size))
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         levels = (0.01, 0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975, 0.99)
         quantiles = np.quantile(self.values, levels).tolist()
         return {
@@ -71,14 +65,14 @@ class Null:
 
 
 def _extremes(values: Floats, value: float) -> NDArray[np.int64]:
-    """How many values are at least and at most the one observed."""
+    """The numbers of values at least and at most the one observed."""
     if not (np.isfinite(values).all() and math.isfinite(value)):
         raise InputError("a null needs finite values: the measure is undefined on some words")
     return np.array([(values >= value).sum(), (values <= value).sum()])
 
 
 def _as_bad(extremes: NDArray[np.int64], worse: Worse) -> int:
-    """Of both numbers the one that decides."""
+    """The one of both numbers that decides."""
     above, below = int(extremes[0]), int(extremes[1])
     return min(above, below) if worse == "away" else above if worse == "higher" else below
 
@@ -162,18 +156,19 @@ def null_distribution(
     There are `draws` of them, and more where it is not clear on which side of a level the p-value
     lies. Every drawn word is scored once, whatever the number of draws it occurs in.
     """
-    excluded = np.unique(exclude).astype(np.intp)
     scored = np.zeros(len(v), dtype=bool)
     scores = np.empty((len(v), statistic.scores(v.raw(rows[:1])).shape[1]))
     step = max(1, _CHUNK // (scores.shape[1] * rows.size))
     values: list[Floats] = []
 
     def count(size: int, seed: Seed) -> NDArray[np.int64]:
-        distinct, drawn = _replacements(v, rows, size, seed, excluded)
-        new = distinct[~scored[distinct]]
-        scored[new] = True
-        for start in range(0, new.size, _BLOCK):
-            block = new[start : start + _BLOCK]
+        drawn = matched_rows(v, rows, size, seed=seed, exclude=exclude)
+        occurs = np.zeros(len(v), dtype=bool)
+        occurs[drawn] = True
+        unscored = np.flatnonzero(occurs & ~scored)
+        scored[unscored] = True
+        for start in range(0, unscored.size, _BLOCK):
+            block = unscored[start : start + _BLOCK]
             scores[block] = statistic.scores(v.raw(block))
         batch = [
             statistic.value(np.take(scores, drawn[start : start + step], axis=0), labels)
@@ -188,39 +183,7 @@ def null_distribution(
     return Null(values=np.concatenate(values), value=value, worse=worse)
 
 
-def _replacements(
-    v: Vectors, rows: Rows, draws: int, seed: Seed, exclude: Rows
-) -> tuple[Rows, Rows]:
-    """The rows of all drawn words, and those of each draw (draws, len(rows)).
-
-    Several metrics ask about the same words, so the last draws are cached.
-    """
-    cache = _DRAWS.setdefault(v, {})
-    key = (rows.tobytes(), draws, seed, exclude.tobytes())
-    if key not in cache:
-        drawn = matched_rows(v, rows, draws, seed=seed, exclude=exclude)
-        mask = np.zeros(len(v), dtype=bool)
-        mask[drawn] = True
-        if drawn.size > _CACHED_WORDS:
-            return np.flatnonzero(mask), drawn
-        cache[key] = np.flatnonzero(mask), drawn
-        if len(cache) > _CACHED:
-            del cache[next(iter(cache))]
-    return cache[key]
-
-
-DIMENSION = Declaration(
-    name="dimension_spread",
-    subject="vectors",
-    label="Dimension",
-    question="How does the spread of cosines between random vectors shrink with dimension?",
-    formula="slope of log sd on log dimension; theory: -1/2",
-    source="Dobrzeniecka (2021)",
-    ideal=-0.5,
-)
-DECLARATIONS = (DIMENSION,)
-
-
+@checked
 def dimension_spread(
     dims: Sequence[int] = (2, 5, 10, 25, 50, 100, 200, 300, 500, 1000),
     *,
@@ -239,10 +202,8 @@ def dimension_spread(
         Random vectors of each kind.
     repeats : int
         Repetitions, which the interval rests on.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.display import Result
-from evenhand.errors import InputError
+from evenhand.errors import InputError, check_whole
 from evenhand.statistics.association import unit
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import known
-
-__all__ = ["AnalogousPair", "PairAnalogies", "ThresholdEffect", "pair_analogies"]
 
 THRESHOLDS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
 BLOCK = 1 << 22
@@ -82,20 +80,18 @@ class PairAnalogies(Result):
     pairs: tuple[AnalogousPair, ...]
     sensitivity: tuple[ThresholdEffect, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything as plain values."""
         return asdict(self)
 
     def _headline(self) -> str:
         return f"{self.pair[0]} : {self.pair[1]} as {len(self.pairs)} pairs of {self.words:,} words"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {"first": pair.first, "second": pair.second, "score": pair.score, "length": pair.length}
-            for pair in self.pairs
-        ]
+    def _rows(self) -> Sequence[Mapping[str, object]]:
+        return [asdict(pair) for pair in self.pairs]
 
 
+@checked
 def pair_analogies(
     v: Vectors,
     first: str = "she",
@@ -149,8 +145,8 @@ def pair_analogies(
         raise InputError(
             f"threshold: expected a length above 0 and below 2, got {chosen[0]:g} to {chosen[-1]:g}"
         )
-    if n < 1:
-        raise InputError(f"n: expected at least 1 pair, got {n}")
+    check_whole(n=n)
+    check_whole(2, limit=limit)
     poles = known(v, (first, second), "pair analogies: pair", at_least=2)
     rows = np.flatnonzero(~v.blank[: max(limit, 2) + 2])
     rows = rows[~np.isin(rows, poles.rows)][:limit]

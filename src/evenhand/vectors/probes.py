@@ -8,10 +8,10 @@ without each word (leave-one-out, and the jackknife of comparisons) and the valu
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from evenhand import lexicon
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, option
+from evenhand.instruments import Instrument, Run, option
 from evenhand.lexicon import Query, Topic, WefatQuery
 from evenhand.results import Items, Measurement
 from evenhand.statistics.intervals import Floats, t_mean
 from evenhand.vectors.nulls import null_distribution
 from evenhand.vectors.store import Vectors, load
-from evenhand.vectors.vocabulary import Groups, known, known_groups, refuse_shared
+from evenhand.vectors.vocabulary import Groups, Lookup, known, known_groups, refuse_shared
 
 Question: TypeAlias = Query | WefatQuery | Topic
 Material: TypeAlias = Question | str | os.PathLike[str]
@@ -60,32 +60,36 @@ class MeanScore:
 
     __slots__ = ()
 
-    def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
+    def value(self, scores: Floats, labels: Labels) -> Floats:
         return np.asarray(scores[..., 0].mean(axis=-1))
 
-    def interval(self, scores: Floats, labels: Labels, prob: float) -> tuple[float, float, str]:  # noqa: ARG002
+    def interval(self, scores: Floats, labels: Labels, prob: float) -> tuple[float, float, str]:
         _, low, high = t_mean(scores[:, 0], prob)
         return low, high, "Student t over the probe words, the identity words held fixed"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProbeTest:
     """The outcome of a test: its p-value, what it rests on, and further numbers."""
 
     p_value: float | None
     text: str
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordMetric:
+class WordMetric(Instrument):
     """Base of the metrics of word vectors: their common options, and which material they take.
 
     A subclass implements `answer`, and `split` where a topic asks it several questions. The class
     attributes say which queries it takes (None: any number of sets).
     """
 
-    declaration: ClassVar[Declaration]
+    shared: ClassVar[Mapping[str, Any]] = {
+        "subjects": ("vectors",),
+        "stereotype": 0,
+        "audit": True,
+    }
     target_sets: ClassVar[int | None] = None
     minimum_target_sets: ClassVar[int] = 1
     attribute_sets: ClassVar[int | None] = None
@@ -108,7 +112,7 @@ class WordMetric:
         False, help="Topics: add our own stereotype words to the published ones."
     )
 
-    def answer(self, v: Vectors, question: Any, run: Run) -> list[Measurement]:
+    def answer(self, v: Vectors, question: Any, run: Run) -> Iterable[Measurement]:
         """Measure one question."""
         raise NotImplementedError
 
@@ -116,13 +120,13 @@ class WordMetric:
         """The questions that a topic asks."""
         return [topic]
 
-    def topic_misfit(self, topic: Topic) -> str | None:  # noqa: ARG002
+    def topic_misfit(self, topic: Topic) -> str | None:
         """Why a topic cannot be taken, None where it can."""
         return None
 
     @classmethod
     def default_material(cls) -> Question:
-        """What is measured where no material is given."""
+        """The default material."""
         return lexicon.topic("gender")
 
     @classmethod
@@ -148,7 +152,8 @@ class WordMetric:
             if needed is not None and needed != count:
                 return f"needs {needed} {name} set{'s' * (needed > 1)}, '{query.name}' has {count}"
         if counts[0] < self.minimum_target_sets:
-            return f"needs {self.minimum_target_sets} or more target sets, '{query.name}' has 1"
+            least = f"needs {self.minimum_target_sets} or more target sets"
+            return f"{least}, '{query.name}' has {counts[0]}"
         sizes = {len(words) for words in query.targets.values()}
         if self.paired and len(sizes) > 1:
             return f"pairs the words of its two target sets: '{query.name}' has unequal ones"
@@ -184,7 +189,7 @@ class WordMetric:
         run = run or Run()
         return [m for question in self.questions(material) for m in self.answer(v, question, run)]
 
-    def read(
+    def score(
         self,
         v: Vectors,
         statistic: Statistic,
@@ -192,10 +197,9 @@ class WordMetric:
         *,
         query: str,
         run: Run,
-        fixed: Sequence[int] | NDArray[np.intp] = (),
-        left_out: Iterable[str] = (),
-        details: Mapping[str, Any] | None = None,
-        test: Outcome | None = None,
+        fixed: Sequence[Lookup | Groups],
+        details: Mapping[str, object] | None = None,
+        test: ProbeTest | None = None,
         columns: Columns | None = None,
         null_statistic: Statistic | None = None,
     ) -> Measurement:
@@ -206,13 +210,12 @@ class WordMetric:
         the same value as `statistic` and is faster.
         """
         about = self.declaration
-        compared = set(np.asarray(fixed).tolist())
-        for word, row in zip(probes.words, probes.rows.tolist(), strict=True):
-            if row in compared:
-                raise InputError(
-                    f"{about.name} '{query}': '{word}' is among the words in question and among "
-                    "those they are compared with"
-                )
+        compared = np.concatenate([words.rows for words in fixed])
+        for word in itertools.compress(probes.words, np.isin(probes.rows, compared)):
+            raise InputError(
+                f"{about.name} '{query}': '{word}' is among the words in question and among "
+                "those they are compared with"
+            )
         scores = statistic.scores(v.raw(probes.rows))
         value = float(statistic.value(scores, probes.labels))
         low, high, interval = statistic.interval(scores, probes.labels, run.prob)
@@ -226,14 +229,14 @@ class WordMetric:
                 worse=about.worse,
                 draws=self.null,
                 seed=run.seed,
-                exclude=fixed,
+                exclude=compared,
             )
             text = (
                 f"{null.values.size:,} draws of random words of similar frequency for the probe "
                 "words"
             )
-            test = Outcome(null.p_value, text, null.details())
-        test = test or Outcome(None, "")
+            test = ProbeTest(null.p_value, text, null.details())
+        test = test or ProbeTest(None, "")
         single = scores[:, 0] if scores.shape[1] == 1 else scores.mean(axis=1)
         own = {"score": single, "without": without_each(statistic, scores, probes.labels)}
         return about.result(
@@ -246,7 +249,9 @@ class WordMetric:
             n=len(probes.words),
             interval=interval,
             items=items_of(probes, {**own, **(columns or {})}),
-            left_out=tuple(dict.fromkeys([*probes.missing, *left_out])),
+            left_out=tuple(
+                dict.fromkeys(word for words in (probes, *fixed) for word in words.missing)
+            ),
             details={**(details or {}), **test.details},
         )
 
@@ -259,43 +264,38 @@ class CentreMetric(WordMetric):
     minimum_words: ClassVar[int] = 2
 
     def statistic(self, first: Floats, second: Floats) -> Statistic:
-        """The statistic for these two centres, the means of unit vectors."""
+        """The statistic of the centres of both groups."""
         raise NotImplementedError
+
+    def lists(self, query: Query) -> Mapping[str, Sequence[str]]:
+        """The lists of words with a result each, by the name of the result."""
+        return {query.name: all_attributes(query)}
 
     def split(self, topic: Topic) -> Sequence[Query]:
         return class_pairs(topic, extended=self.extended)
 
-    def compute(
-        self,
-        v: Vectors,
-        first: Sequence[str],
-        second: Sequence[str],
-        words: Sequence[str],
-        query: str,
-        run: Run,
-    ) -> Measurement:
-        """Measure these words."""
-        what = f"{self.declaration.name} '{query}'"
-        groups = [
-            known(v, group, f"{what}: {name}")
-            for name, group in (("first", first), ("second", second))
-        ]
-        refuse_shared(groups[0], groups[1], f"{what}: first and second group")
-        probes = known_groups(v, {"words": words}, f"{what}: list", at_least=self.minimum_words)
-        statistic = self.statistic(*(v.unit(group.rows).mean(axis=0) for group in groups))
-        scores = statistic.scores(v.raw(probes.rows))
-        return self.read(
-            v,
-            statistic,
-            probes,
-            query=query,
-            run=run,
-            fixed=np.concatenate([group.rows for group in groups]),
-            left_out=[word for group in groups for word in group.missing],
-            columns=dict(zip(("first", "second"), scores.T, strict=True))
-            if scores.shape[1] == 2
-            else None,
-        )
+    def answer(self, v: Vectors, question: Query, run: Run) -> Iterator[Measurement]:
+        for name, words in self.lists(question).items():
+            what = f"{self.declaration.name} '{name}'"
+            first, second = (
+                known(v, group, f"{what}: {which}")
+                for which, group in zip(("first", "second"), question.targets.values(), strict=True)
+            )
+            refuse_shared(first, second, f"{what}: first and second group")
+            probes = known_groups(v, {"words": words}, f"{what}: list", at_least=self.minimum_words)
+            centres = (v.unit(group.rows).mean(axis=0) for group in (first, second))
+            statistic = self.statistic(*centres)
+            scores = statistic.scores(v.raw(probes.rows))
+            both = scores.shape[1] == 2
+            yield self.score(
+                v,
+                statistic,
+                probes,
+                query=name,
+                run=run,
+                fixed=(first, second),
+                columns={"first": scores[:, 0], "second": scores[:, 1]} if both else {},
+            )
 
 
 def without_each(statistic: Statistic, scores: Floats, labels: Labels) -> Floats:
@@ -332,34 +332,37 @@ def resolve(material: Material) -> Question:
 
 def all_classes(topic: Topic, *, extended: bool = False) -> Query:
     """The protected words of all classes against the stereotypes of all classes."""
-    return Query(
-        name=topic.name,
-        targets=topic.protected,
-        attributes=_stereotypes(topic, topic.classes, extended),
-    )
+    return _class_query(topic, topic.name, topic.classes, extended)
 
 
 def class_pairs(topic: Topic, *, extended: bool = False) -> list[Query]:
     """The same for each two classes."""
+    if len(topic.classes) == 2:
+        return [all_classes(topic, extended=extended)]
     return [
-        Query(
-            name=topic.name if len(topic.classes) == 2 else f"{topic.name}: {first}/{second}",
-            targets={name: topic.protected[name] for name in (first, second)},
-            attributes=_stereotypes(topic, (first, second), extended),
-        )
-        for first, second in combinations(topic.classes, 2)
+        _class_query(topic, f"{topic.name}: {'/'.join(pair)}", pair, extended)
+        for pair in itertools.combinations(topic.classes, 2)
     ]
 
 
-def _stereotypes(
-    topic: Topic, classes: tuple[str, ...], extended: bool
-) -> dict[str, tuple[str, ...]]:
-    return {f"{name} stereotypes": topic.attributes(name, extended=extended) for name in classes}
+def _class_query(topic: Topic, name: str, classes: Sequence[str], extended: bool) -> Query:
+    return Query(
+        name=name,
+        targets={each: topic.protected[each] for each in classes},
+        attributes={
+            f"{each} stereotypes": topic.attributes(each, extended=extended) for each in classes
+        },
+    )
 
 
 def all_attributes(query: Query) -> list[str]:
     """The words of all attribute sets, each once."""
     return list(dict.fromkeys(word for words in query.attributes.values() for word in words))
+
+
+def by_attribute_set(query: Query) -> dict[str, Sequence[str]]:
+    """The words of each attribute set, by the name of the query and of the set."""
+    return {f"{query.name}: {name}": words for name, words in query.attributes.items()}
 
 
 def target_pairs(query: Query) -> list[tuple[str, str]]:

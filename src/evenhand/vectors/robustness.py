@@ -6,23 +6,23 @@ the metric's own interval holds fixed, such as the identity words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Run, lookup
+from evenhand.instruments import MOST_DRAWN, Run, lookup
 from evenhand.lexicon import Query
 from evenhand.results import Item, Items, Measurement
 from evenhand.vectors.store import Vectors
 
-__all__ = ["leave_one_out", "split_half"]
-
-Lists = Mapping[str, tuple[str, ...]]
+Kind: TypeAlias = Literal["targets", "attributes"]
 
 
+@checked
 def leave_one_out(
     v: Vectors, query: Query, metric: str = "weat", *, seed: int = 0, prob: float = 0.95
 ) -> Measurement:
@@ -34,10 +34,8 @@ def leave_one_out(
     query : Query
     metric : str
         A metric that gives one value for the query.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------
@@ -57,14 +55,19 @@ def leave_one_out(
     base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
     items: list[Item] = []
     needed: list[str] = []
-    for kind, name, position, label in _positions(query, paired):
-        if label in base.left_out:
-            continue
-        without = value_of(_drop(query, kind, name, position))
-        if without is None:
-            needed.append(label)
-        else:
-            items.append({"word": label, "group": name, "score": without})
+    for kind, names in _groups(query, paired):
+        lists = getattr(query, kind)
+        for i, words in enumerate(zip(*(lists[name] for name in names), strict=True)):
+            label = "-".join(words)
+            if label in base.left_out:
+                continue
+            rest = [k for k in range(len(lists[names[0]])) if k != i]
+            without = value_of(_with_only(query, kind, names, rest))
+            if without is None:
+                needed.append(label)
+            else:
+                group = "" if len(names) > 1 else names[0]
+                items.append({"word": label, "group": group, "score": without})
     ranked = sorted(items, key=lambda item: -abs(item["score"] - base.value))
     return replace(
         _summary("leave_one_out", base, ranked, "range over leaving out one word of any list"),
@@ -73,6 +76,7 @@ def leave_one_out(
     )
 
 
+@checked
 def split_half(
     v: Vectors,
     query: Query,
@@ -86,16 +90,10 @@ def split_half(
 
     Parameters
     ----------
-    v : Vectors
-    query : Query
-    metric : str
-        A metric that gives one value for the query.
     draws : int
         Random halves.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    v, query, metric, seed, prob
+        As for `leave_one_out`.
 
     Returns
     -------
@@ -111,13 +109,17 @@ def split_half(
     True
 
     """
-    if draws < 2:
-        raise InputError(f"draws: expected at least 2, got {draws}")
+    if not 2 <= draws <= MOST_DRAWN:
+        raise InputError(f"draws: expected 2 to {MOST_DRAWN:,}, got {draws:,}")
     base, paired, value_of = _reader(v, query, metric, Run(seed=seed, prob=prob))
     rng = np.random.default_rng(base.seed)
     items: list[Item] = []
     for i in range(draws):
-        value = value_of(_half(query, rng, paired))
+        half = query
+        for kind, names in _groups(query, paired):
+            size = len(getattr(query, kind)[names[0]])
+            half = _with_only(half, kind, names, sorted(rng.permutation(size)[: (size + 1) // 2]))
+        value = value_of(half)
         if value is not None:
             items.append({"word": f"half {i + 1}", "group": "", "score": value})
     return _summary(
@@ -140,61 +142,28 @@ def _reader(
 
     def value_of(changed: Query) -> float | None:
         try:
-            return float(bare.answer(v, changed, run)[0].value)
+            return float(next(iter(bare.answer(v, changed, run))).value)
         except InputError:
             return None
 
     return base[0], bare.paired, value_of
 
 
-def _positions(
-    query: Query, paired: bool
-) -> Iterator[tuple[Literal["targets", "attributes"], str, int, str]]:
-    """Every word as (kind, list, position, label); paired targets count once, as a pair."""
-    if paired:
-        name, words = next(iter(query.targets.items()))
-        second = list(query.targets.values())[1]
-        for i, pair in enumerate(zip(words, second, strict=True)):
-            yield "targets", "", i, "-".join(pair)
-    else:
-        for name, words in query.targets.items():
-            for i, word in enumerate(words):
-                yield "targets", name, i, word
-    for name, words in query.attributes.items():
-        for i, word in enumerate(words):
-            yield "attributes", name, i, word
+def _groups(query: Query, paired: bool) -> list[tuple[Kind, tuple[str, ...]]]:
+    """The lists whose words are left out together: both target sets if their words are pairs."""
+    targets = [tuple(query.targets)] if paired else [(name,) for name in query.targets]
+    attributes = [(name,) for name in query.attributes]
+    return [
+        *(("targets", each) for each in targets),
+        *(("attributes", each) for each in attributes),
+    ]
 
 
-def _drop(query: Query, kind: Literal["targets", "attributes"], name: str, position: int) -> Query:
-    lists = {
-        key: words[:position] + words[position + 1 :] if name in (key, "") else words
-        for key, words in getattr(query, kind).items()
-    }
-    return _changed(query, **{kind: lists})
-
-
-def _half(query: Query, rng: np.random.Generator, paired: bool) -> Query:
-    def halves(lists: Lists, together: bool) -> Lists:
-        result, order = {}, None
-        for name, words in lists.items():
-            if order is None or not together:
-                order = rng.permutation(len(words))[: (len(words) + 1) // 2]
-            result[name] = tuple(words[i] for i in sorted(order))
-        return result
-
-    return _changed(
-        query,
-        targets=halves(query.targets, paired),
-        attributes=halves(query.attributes, False),
-    )
-
-
-def _changed(query: Query, targets: Lists | None = None, attributes: Lists | None = None) -> Query:
-    return Query(
-        name=query.name,
-        targets=targets or query.targets,
-        attributes=attributes or query.attributes,
-    )
+def _with_only(query: Query, kind: Kind, names: Sequence[str], positions: Sequence[int]) -> Query:
+    """The query with only the words at these positions of some of its lists."""
+    lists: Mapping[str, tuple[str, ...]] = getattr(query, kind)
+    lists = {**lists, **{name: tuple(lists[name][i] for i in positions) for name in names}}
+    return replace(query, targets=lists) if kind == "targets" else replace(query, attributes=lists)
 
 
 def _summary(

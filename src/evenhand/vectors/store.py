@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import Any, ClassVar, Protocol, TypeAlias, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import FileError, InputError, UnknownNameError, VocabularyError
 from evenhand.vectors.cache import key_of, read_cache, write_cache
 from evenhand.vectors.formats import read, shortened
-from evenhand.vectors.formats.input import Progress, Table, all_finite
+from evenhand.vectors.formats.input import Progress, VectorTable, all_finite
 from evenhand.vectors.formats.npz import read_npz
 from evenhand.vectors.vocabulary import Case, Lookup, Vocabulary
 
@@ -27,6 +28,14 @@ Source: TypeAlias = "str | os.PathLike[str] | Vectors | Any"
 """A name or a path, or vectors in memory."""
 EMBEDDED = ("glove",)
 """Names of the vectors that come with the package."""
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """`KeyedVectors` of gensim."""
+
+    index_to_key: Sequence[str]
+    vectors: NDArray[np.floating]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -101,7 +110,7 @@ class Vectors:
 
     @cached_property
     def blank(self) -> NDArray[np.bool_]:
-        """Which rows are zero vectors, whose cosine is undefined."""
+        """Mask of the rows that are zero vectors, whose cosine is undefined."""
         return np.asarray(~self.matrix.any(axis=1))
 
     def __len__(self) -> int:
@@ -186,6 +195,7 @@ class Vectors:
         return save(self, path, format)
 
 
+@checked
 def load(
     source: Source,
     *,
@@ -253,17 +263,21 @@ def load(
 def _in_memory(source: Any) -> tuple[list[str], NDArray[Any]]:
     """The words and vectors of an object of another library, in its order."""
     keyed = getattr(source, "wv", source)
-    if hasattr(keyed, "index_to_key") and hasattr(keyed, "vectors"):
+    if isinstance(keyed, Keyed):
         return list(map(str, keyed.index_to_key)), np.asarray(keyed.vectors)
     if isinstance(source, Mapping):
         lengths = {np.shape(vector) for vector in source.values()}
         if len(lengths) == 1:
-            return list(map(str, source)), np.array(list(source.values()))
+            try:
+                return list(map(str, source)), np.array(list(source.values()), dtype=float)
+            except (TypeError, ValueError):
+                raise InputError("vectors: expected a list of numbers for each word") from None
         raise InputError(f"vectors: expected vectors of one length, got {len(lengths)} lengths")
-    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+    if getattr(source, "columns", None) is not None:
         numeric = [name for name in source.columns if _is_numeric(source[name])]
         others = [name for name in source.columns if name not in numeric]
-        if numeric and (len(others) == 1 or (not others and hasattr(source, "index"))):
+        indexed = getattr(source, "index", None) is not None
+        if numeric and (len(others) == 1 or (not others and indexed)):
             words = source[others[0]] if others else source.index
             return [str(word) for word in words], source[numeric].to_numpy()
         names = ", ".join(map(str, others)) or "none"
@@ -278,8 +292,8 @@ def _in_memory(source: Any) -> tuple[list[str], NDArray[Any]]:
 
 
 def _is_numeric(column: Any) -> bool:
-    kind = column.dtype.is_numeric if hasattr(column.dtype, "is_numeric") else None
-    return bool(kind()) if kind is not None else getattr(column.dtype, "kind", "O") in "fiu"
+    polars = getattr(column.dtype, "is_numeric", None)
+    return bool(polars()) if polars else getattr(column.dtype, "kind", "O") in "fiu"
 
 
 def open_subject(source: Any) -> Vectors | None:
@@ -289,11 +303,11 @@ def open_subject(source: Any) -> Vectors | None:
         tables = (".csv", ".tsv", ".jsonl", ".parquet", ".gguf")
         is_file = path.is_file() and path.suffix.lower() not in tables
         return load(source) if os.fspath(source) in EMBEDDED or is_file else None
-    keyed = hasattr(getattr(source, "wv", source), "index_to_key")
-    return load(source) if keyed or isinstance(source, Mapping) else None
+    keyed = getattr(source, "wv", source)
+    return load(source) if isinstance(keyed, Keyed | Mapping) else None
 
 
-def _table(path: Path, cache: bool, limit: int | None, progress: Progress | None) -> Table:
+def _table(path: Path, cache: bool, limit: int | None, progress: Progress | None) -> VectorTable:
     try:
         if not cache:
             return read(path, limit=limit, progress=progress)
@@ -309,7 +323,7 @@ def _table(path: Path, cache: bool, limit: int | None, progress: Progress | None
     return table
 
 
-def _vectors(table: Table, name: str, source: str, case: Case) -> Vectors:
+def _vectors(table: VectorTable, name: str, source: str, case: Case) -> Vectors:
     return Vectors(
         name=name,
         source=source,

@@ -5,49 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
 from evenhand.instruments import Declaration, Run
 from evenhand.results import Items, Measurement
 from evenhand.statistics.correlation import average_ranks
 from evenhand.statistics.intervals import Floats, fisher_z, t_mean
 from evenhand.vectors.debias.subspace import unit_rows
+from evenhand.vectors.declarations import COSINES, OVERLAP, RANKS
 from evenhand.vectors.store import Vectors
 
 _CELLS = 1 << 24
 """Cosines that are computed at a time: 64 megabytes."""
-
-
-OVERLAP = Declaration(
-    name="neighbour_overlap",
-    subject="vectors",
-    label="Neighbours preserved",
-    question="How many of a word's ten nearest neighbours stay among the ten nearest?",
-    formula="mean share over random words",
-    source="Evenhand",
-    ideal=1.0,
-    worse="lower",
-)
-RANKS = Declaration(
-    name="neighbour_rank_correlation",
-    subject="vectors",
-    label="Order of neighbours preserved",
-    question="Do a word's hundred nearest neighbours keep their order?",
-    formula="mean Spearman correlation of the cosines before and after, over random words",
-    source="Evenhand",
-    ideal=1.0,
-    worse="lower",
-)
-COSINES = Declaration(
-    name="cosine_rank_correlation",
-    subject="vectors",
-    label="Order of cosines preserved",
-    question="Do random pairs of words keep the order of their cosines?",
-    formula="Spearman's correlation over random pairs without common words",
-    source="Evenhand",
-    ideal=1.0,
-    worse="lower",
-)
-DECLARATIONS = (OVERLAP, RANKS, COSINES)
 
 
 def nearest(
@@ -85,6 +54,7 @@ def nearest(
     return indices, cosines
 
 
+@checked
 def neighbour_overlap(
     before: Vectors,
     after: Vectors,
@@ -107,10 +77,8 @@ def neighbour_overlap(
         The number of neighbours.
     limit : int
         The number of most frequent words that are drawn from.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    seed, prob
+        As for `Run`.
 
     Returns
     -------
@@ -123,10 +91,10 @@ def neighbour_overlap(
     neighbours, _ = nearest(first, k, sample)
     others, _ = nearest(second, k, sample)
     shares = (neighbours[:, :, None] == others[:, None, :]).any(axis=2).mean(axis=1)
-    words = [before.words[row] for row in rows[sample]]
-    return _mean_over_words(OVERLAP, run, after.name, words, shares, k)
+    return _mean_over_words(OVERLAP, run, after, rows[sample], shares, k)
 
 
+@checked
 def neighbour_rank_correlation(
     before: Vectors,
     after: Vectors,
@@ -143,16 +111,10 @@ def neighbour_rank_correlation(
     ----------
     before, after : Vectors
         With the same words.
-    n_words : int
-        Random words of the `limit` most frequent.
     k : int
         The number of neighbours, those before.
-    limit : int
-        The number of most frequent words that are drawn from.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    n_words, limit, seed, prob
+        As for `neighbour_overlap`.
 
     Returns
     -------
@@ -174,10 +136,10 @@ def neighbour_rank_correlation(
     )
     spread = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
     scores = np.divide((x * y).sum(axis=1), spread, out=np.zeros(len(sample)), where=spread > 0)
-    words = [before.words[row] for row in rows[sample]]
-    return _mean_over_words(RANKS, run, after.name, words, scores, k)
+    return _mean_over_words(RANKS, run, after, rows[sample], scores, k)
 
 
+@checked
 def cosine_rank_correlation(
     before: Vectors,
     after: Vectors,
@@ -196,12 +158,8 @@ def cosine_rank_correlation(
     pairs : int
         Random pairs, fewer where the vocabulary is too small. No word is in two pairs, so that
         the pairs are independent.
-    limit : int
-        The number of most frequent words that are drawn from.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    limit, seed, prob
+        As for `neighbour_overlap`.
 
     Returns
     -------
@@ -262,18 +220,19 @@ def _sample(
 def _mean_over_words(
     declaration: Declaration,
     run: Run,
-    subject: str,
-    words: list[str],
+    after: Vectors,
+    rows: NDArray[np.intp],
     scores: Floats,
     neighbours: int,
 ) -> Measurement:
+    words = [after.words[row] for row in rows]
     value, low, high = t_mean(scores, run.prob)
     without = (scores.sum() - scores) / (scores.size - 1)
     return declaration.result(
         run,
         "random words",
         (value, low, min(1.0, high)),
-        subject=subject,
+        subject=after.name,
         n=scores.size,
         interval="Student t over the words",
         items=Items({"word": words, "score": scores, "without": without}),

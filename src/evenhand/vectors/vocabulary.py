@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evenhand.vectors.store import Vectors
 
 Case = Literal["exact", "fallback"]
-"""How a word is looked up: as it is only, or else in other cases and joinings."""
+"""Lookup of a word: exact, or also in other cases and joinings."""
 
 _PART = re.compile(r"(^|[ _-])(\w)")
 
@@ -140,7 +140,7 @@ def known_groups(
     at_least: int = 1,
     disjoint: bool = False,
 ) -> Groups:
-    """Several lists at once, each with at least so many known words; if `disjoint`, no word in
+    """Several lists at once, each with a minimum number of known words; if `disjoint`, no word in
     two of them.
     """
     if not groups:
@@ -168,14 +168,11 @@ def refuse_shared(first: Lookup | Groups, second: Lookup | Groups, what: str) ->
             raise InputError(f"{what}: expected no word in both, got '{word}'")
 
 
-def known_tuples(
-    v: Vectors, tuples: Sequence[Sequence[str]], what: str, *, at_least: int = 1
-) -> tuple[list[tuple[str, ...]], list[NDArray[np.intp]], tuple[str, ...]]:
-    """Pairs (or longer tuples) of which every member is known; the others are left out, so that
-    a missing word never shifts the pairing. Returns the tuples, their rows and missing words.
+def known_tuples(v: Vectors, tuples: Sequence[Sequence[str]], what: str) -> Lookup:
+    """Pairs (or longer tuples) of which every member is known, one after the other; the others are
+    left out, so that a missing word never shifts the pairing.
     """
-    complete: list[tuple[str, ...]] = []
-    rows: list[NDArray[np.intp]] = []
+    complete: list[Lookup] = []
     missing: dict[str, None] = {}
     for words in tuples:
         if isinstance(words, str):
@@ -183,11 +180,14 @@ def known_tuples(
         members = v.find(words)
         missing.update(dict.fromkeys(members.missing))
         if len(members.words) == len(words):
-            complete.append(tuple(words))
-            rows.append(members.rows)
-    if len(complete) < at_least:
+            complete.append(members)
+    if not complete:
         raise VocabularyError(
-            f"{what}: expected at least {at_least} complete tuples in {v.name}, "
-            f"got {len(complete)} of {len(tuples)} (without: {', '.join(list(missing)[:8])})"
+            f"{what}: expected at least 1 complete tuples in {v.name}, "
+            f"got 0 of {len(tuples)} (without: {', '.join(list(missing)[:8])})"
         )
-    return complete, rows, tuple(missing)
+    return Lookup(
+        words=tuple(word for members in complete for word in members.words),
+        rows=np.concatenate([members.rows for members in complete]),
+        missing=tuple(missing),
+    )

@@ -8,22 +8,19 @@ another; with a positive class it is that of this class, with its sign.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from evenhand.classifier.groups import Contrast, contrasts, unit_items
-from evenhand.classifier.predictions import Predictions, read_predictions
+from evenhand.classifier.groups import ClassMetric, Contrast, pooled, unit_items, without_noise
+from evenhand.classifier.predictions import Predictions
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, correct_p_values, instrument, option
+from evenhand.instruments import Run, correct_p_values, instrument
 from evenhand.results import Items, Measurement
 from evenhand.statistics.clusters import NOTHING, constant_limits, difference
 from evenhand.statistics.crossed import Mean, clustered
 from evenhand.statistics.intervals import Floats
-from evenhand.statistics.power import quantile
-from evenhand.statistics.shrinkage import root_mean_square, shrink
 
 DRAWS = 2000
 
@@ -31,7 +28,7 @@ DRAWS = 2000
 def _interval(mean: Mean, units: Sequence[float], prob: float) -> tuple[float, float]:
     """Student's interval within the possible range, of one group or of the gap of two.
 
-    Errors that are all equal have no spread: then it is what so many texts or clusters allow.
+    Equal errors have no spread; the interval then depends on the number of texts or clusters.
     """
     if mean.variance < NOTHING:
         share = [constant_limits(0.0, n, prob, (-1.0, 1.0))[1] for n in units]
@@ -43,69 +40,43 @@ def _interval(mean: Mean, units: Sequence[float], prob: float) -> tuple[float, f
 
 @instrument(
     name="calibration-gap",
-    subject="predictions",
     label="Calibration gap",
     question="Are scores as far from the truth, on average, for one group as for another?",
     above="scores are further from the truth for one group than for another",
     formula="root mean square over classes of mean(score - is of the class | g1) - the same | g2",
     source="Kleinberg, Mullainathan & Raghavan (2017); Pleiss et al. (2017)",
-    ideal=0.0,
     worse="higher",
     stereotype=0,
-    audit=True,
     reading="0 where scores are too high or too low by the same amount in both groups. Parts by "
     "'group' say by how much. It is the mean error, not that at every score. With a positive class "
     "it is the gap of that class, above 0 where the scores of the first group are too high by "
     "more.",
 )
-@dataclass(frozen=True, kw_only=True)
-class CalibrationGap:
+class CalibrationGap(ClassMetric):
     """The instrument `calibration-gap`."""
 
-    declaration: ClassVar[Declaration]
+    relation = "scores of '{positive}' are too high by more"
 
-    positive: str | None = option(
-        None,
-        metavar="CLASS",
-        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
-    )
+    needs_scores = True
 
-    def measure(
-        self,
-        subject: Predictions,
-        material: None = None,  # noqa: ARG002
-        run: Run = Run(),
-    ) -> list[Measurement]:
-        if not subject.scores:
-            raise InputError(
-                "calibration-gap: expected scores of the classes, got predictions alone"
-            )
-        people = subject.originals
-        positive = people.find_positive(self.positive, people.scores)
-        notes = subject.notes
-        if positive is not None:
-            notes = (*notes, f"positive class: '{positive}'")
-        for name, scores in subject.scores.items():
+    def measure_people(self, people: Predictions, run: Run) -> Iterator[Measurement]:
+        for name, scores in people.scores.items():
             if scores.min() < 0 or scores.max() > 1:
                 raise InputError(
                     f"calibration-gap: scores of '{name}': expected probabilities between 0 and 1, "
                     f"got {scores.min():g} to {scores.max():g}"
                 )
-        chosen = replace(self, positive=positive)
-        return [
-            replace(chosen._contrast(people, contrast, run), notes=notes)
-            for contrast in contrasts(people)
-        ]
+        yield from super().measure_people(people, run)
 
-    def _contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
-        names = [self.positive] if self.positive is not None else list(subject.scores)
+    def measure_contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
+        names = self.measured(subject.scores)
         true = np.array(subject.true)[contrast.rows]
         errors = np.stack(
             [subject.scores[name][contrast.rows] - (true == name) for name in names], axis=1
         )
         unit = "texts" if contrast.clusters is None else "clusters"
 
-        def result(query: str, mean: Mean, units: Sequence[float], **more: Any) -> Measurement:
+        def result(query: str, mean: Mean, units: Sequence[float], **more: object) -> Measurement:
             return self.declaration.result(
                 run,
                 query,
@@ -120,10 +91,11 @@ class CalibrationGap:
                 },
             )
 
-        parts, means, sides = [], [], []
+        parts, means, sides, deviations = [], [], [], []
         p_values: list[float | None] = []
         for name, own in zip(names, errors.T, strict=True):
             groups = contrast.means(own, np.ones(len(own), dtype=bool))
+            deviations.append(groups[0].deviations - groups[1].deviations)
             mean = difference(*groups)
             if contrast.clusters is None:
                 mean = clustered(own, {"text": np.arange(len(own))}, groups=contrast.first)
@@ -152,28 +124,19 @@ class CalibrationGap:
                     "groups": list(contrast.names),
                 },
             )
-        spread, shrunken = shrink([mean.value for mean in means], [mean.variance for mean in means])
-        pooled = [
-            self.declaration.result(
-                run,
-                name,
-                (mean.value, *mean.interval(run.prob)),
-                worse="away",
-                subject=subject.name,
-                n=len(true),
-                by="pooled",
-                interval="empirical Bayes over classes (Morris 1983)",
-                details={"spread": spread},
-            )
-            for name, mean in zip(names, shrunken, strict=True)
-            if not math.isnan(spread)
-        ]
+        variances = [mean.variance for mean in means]
         values = np.array([mean.value for mean in means])
         value = math.sqrt(float((values**2).mean()))
-        corrected, low, high = self._root_mean_square(errors, contrast, means, run)
+        freedom = min(mean.freedom for mean in means)
+        corrected, low, high = value, 0.0, 1.0  # nothing says how large the noise is
+        if not np.isnan(variances).any() and max(variances) > NOTHING:
+            corrected, low, high = without_noise(
+                values, variances, np.stack(deviations), freedom, run, DRAWS
+            )
         # of two classes whose scores add up to 1 the errors are the same with the other sign
         tests = 1 if len(names) == 2 and np.allclose(errors.sum(axis=1), 0) else len(names)
         tested = [p for p in p_values if p is not None]
+        tested_parts = correct_p_values(parts) if tests > 1 else parts
         return self.declaration.result(
             run,
             contrast.query,
@@ -183,27 +146,16 @@ class CalibrationGap:
             interval="simulated from the gaps' errors, noise removed, up to the value",
             p_value=min(1.0, tests * min(tested)) if tested else None,
             test="the smallest p of the classes, corrected for their number",
-            parts=(*(correct_p_values(parts) if tests > 1 else parts), *pooled, *sides),
+            parts=(*tested_parts, *pooled(parts, variances), *sides),
             items=self._items(
                 subject, contrast, errors, values / (len(values) * (value or 1)), value
             ),
             details={
                 "without_noise": corrected,
                 "classes": len(names),
-                "df": min(mean.freedom for mean in means),
+                "df": freedom,
             },
         )
-
-    @classmethod
-    def clause(cls, measurement: Measurement) -> str:
-        """What a value says: of a positive class, for which group its scores are higher."""
-        positive = measurement.details.get("positive")
-        if not positive:
-            return cls.declaration.above
-        first, second = measurement.details["groups"]
-        if measurement.value < 0:
-            first, second = second, first
-        return f"scores of '{positive}' are too high by more for '{first}' than for '{second}'"
 
     @staticmethod
     def _items(
@@ -215,35 +167,3 @@ class CalibrationGap:
             centred = sign * (errors[side] - errors[side].mean(axis=0)) / side.sum()
             influence[contrast.rows[side]] = centred @ slopes
         return unit_items(subject, value, influence)
-
-    @staticmethod
-    def _root_mean_square(
-        errors: Floats, contrast: Contrast, means: Sequence[Mean], run: Run
-    ) -> tuple[float, float, float]:
-        """Without noise, with its interval; 0 to 1 where nothing says how large the noise is."""
-        values = np.array([mean.value for mean in means])
-        variances = np.array([mean.variance for mean in means])
-        freedom = min(mean.freedom for mean in means)
-        if np.isnan(variances).any() or not (variances > NOTHING).any():
-            return math.sqrt(float((values**2).mean())), 0.0, 1.0
-        sides = [
-            np.stack([side.deviations for side in contrast.means(own, np.ones(len(own), bool))])
-            for own in errors.T
-        ]
-        deviations = np.stack([one - two for one, two in sides])
-        lengths = np.sqrt((deviations**2).sum(axis=1))
-        unit = deviations / np.where(lengths > 0, lengths, 1.0)[:, None]
-        rng = np.random.default_rng(run.seed)
-        noise = rng.standard_normal((DRAWS, unit.shape[1])) @ unit.T * np.sqrt(variances)
-        stretch = quantile((1 + run.prob) / 2, freedom) / quantile((1 + run.prob) / 2)
-        corrected, low, high = root_mean_square(values, values + noise, run.prob, stretch=stretch)
-        return corrected, low, min(high, 1.0)
-
-    @classmethod
-    def example(cls) -> tuple[Predictions, None]:
-        """Scores of a simulated classifier."""
-        from evenhand.simulate.predictions import biased_predictions
-
-        table = biased_predictions(400, gap=0.2, seed=1)
-        scores = {name: f"score {name}" for name in sorted(set(table["y_true"]))}
-        return read_predictions(table, group="gender", score=scores), None

@@ -1,13 +1,13 @@
 """Does a classifier answer differently about the same person with another gender?
 
-Each text is compared with versions of it (`evenhand text counterfactuals`): gendered words and
+Each text is compared with versions of it (`evenhand rewrite counterfactuals`): gendered words and
 names swapped, the words alone, the names alone, no gender stated. A version that does not differ
 from its text does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,12 +15,11 @@ import numpy as np
 
 from evenhand.classifier.predictions import Predictions
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, instrument
+from evenhand.instruments import Instrument, Run, instrument
 from evenhand.results import Items, Measurement
 from evenhand.statistics.clusters import NOTHING, cluster_mean, constant_limits
 from evenhand.statistics.crossed import Mean
 from evenhand.statistics.intervals import Floats, wilson
-from evenhand.text.rewrite.counterfactuals import ORIGINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,8 @@ class _Pairs:
 
 
 def _pairs(subject: Predictions, metric: str) -> tuple[list[_Pairs], tuple[str, ...]]:
+    from evenhand.text.rewrite.counterfactuals import ORIGINAL
+
     if not subject.versions:
         raise InputError(f"{metric}: expected items and versions of texts, got none")
     rows: dict[str, dict[str, int]] = {}
@@ -42,12 +43,10 @@ def _pairs(subject: Predictions, metric: str) -> tuple[list[_Pairs], tuple[str, 
             raise InputError(f"{metric}: item '{item}' has the version '{version}' twice")
         own[version] = row
     without = tuple(f"{item}: no original" for item, own in rows.items() if ORIGINAL not in own)
-    versions = [v for v in dict.fromkeys(subject.versions) if v != ORIGINAL]
-    complete = [own for own in rows.values() if ORIGINAL in own]
     paired = []
-    for version in versions:
-        both = [own for own in complete if version in own]
-        if both:
+    for version in dict.fromkeys(subject.versions):
+        both = [own for own in rows.values() if ORIGINAL in own and version in own]
+        if both and version != ORIGINAL:
             originals, others = ([own[v] for own in both] for v in (ORIGINAL, version))
             paired.append(_Pairs(version, originals, others))
     if not paired:
@@ -59,10 +58,17 @@ def _pairs(subject: Predictions, metric: str) -> tuple[list[_Pairs], tuple[str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Counterfactual:
+class _Counterfactual(Instrument):
     """Base of both: one number per text and version, summarised."""
 
-    declaration: ClassVar[Declaration]
+    shared: ClassVar[Mapping[str, Any]] = {
+        "subjects": ("predictions",),
+        "audit": True,
+        "source": "Kusner et al. (2017); Garg et al. (2019)",
+        "caveats": (
+            "A version of a text can be odd in other ways than the gender: read some of them.",
+        ),
+    }
     shares: ClassVar[bool] = False
 
     def values(self, subject: Predictions, pairs: _Pairs) -> Floats:
@@ -70,10 +76,7 @@ class _Counterfactual:
         raise NotImplementedError
 
     def measure(
-        self,
-        subject: Predictions,
-        material: None = None,  # noqa: ARG002
-        run: Run = Run(),
+        self, subject: Predictions, material: None = None, run: Run = Run()
     ) -> list[Measurement]:
         versions, without = _pairs(subject, self.declaration.name)
         return [replace(self._version(subject, pairs, run), left_out=without) for pairs in versions]
@@ -140,7 +143,7 @@ class _Counterfactual:
             details=details,
         )
 
-    def details(self, values: Floats) -> dict[str, float]:  # noqa: ARG002
+    def details(self, values: Floats) -> dict[str, float]:
         return {}
 
     @classmethod
@@ -163,31 +166,20 @@ class _Counterfactual:
         )
 
 
-CAVEATS: Sequence[str] = (
-    "A version of a text can be odd in other ways than the gender: read some of them.",
-)
-
-
 @instrument(
     name="counterfactual-flips",
-    subject="predictions",
     label="Counterfactual flips",
     question="How often does the predicted class change with the person's gender?",
     above="the predicted class changes with the person's gender in {percent} of {n} texts",
     formula="share of texts with ŷ(version) ≠ ŷ(text)",
-    source="Kusner et al. (2017); Garg et al. (2019)",
-    ideal=0.0,
     worse="higher",
     reading="One measurement per version. 'names' says what first names do, 'words' what pronouns "
     "and other gendered words do, 'swapped' both, 'neutral' what stating no gender does.",
-    caveats=tuple(CAVEATS),
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class CounterfactualFlips(_Counterfactual):
     """The instrument `counterfactual-flips`."""
 
-    shares: ClassVar[bool] = True
+    shares = True
 
     def values(self, subject: Predictions, pairs: _Pairs) -> Floats:
         rows = zip(pairs.originals, pairs.others, strict=True)
@@ -196,21 +188,14 @@ class CounterfactualFlips(_Counterfactual):
 
 @instrument(
     name="counterfactual-change",
-    subject="predictions",
     label="Counterfactual change of scores",
     question="How much does the score of the true class change with the person's gender?",
     above="the score is higher in the version with the other gender",
     below="the score is lower in the version with the other gender",
     formula="mean of s(version) - s(text), s the score of the true class (else of the predicted)",
-    source="Kusner et al. (2017); Garg et al. (2019)",
-    ideal=0.0,
-    worse="away",
     reading="Signed: changes of men's and of women's texts can cancel, so read the parts by group. "
     "The mean absolute change is in the details.",
-    caveats=tuple(CAVEATS),
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class CounterfactualChange(_Counterfactual):
     """The instrument `counterfactual-change`."""
 

@@ -11,26 +11,27 @@ true-positive and of false-positive rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from evenhand.classifier.groups import (
+    ClassMetric,
     Contrast,
     Rate,
-    contrasts,
     gap_table,
     members,
+    pooled,
     rate_influence,
     unit_items,
+    without_noise,
 )
-from evenhand.classifier.predictions import Predictions, read_predictions
+from evenhand.classifier.predictions import Predictions
 from evenhand.errors import InputError
 from evenhand.instruments import (
     READABLE,
-    Declaration,
     Evidence,
     Exhibit,
     Run,
@@ -43,78 +44,51 @@ from evenhand.results import Items, Measurement
 from evenhand.statistics import clusters
 from evenhand.statistics.intervals import Floats, fisher_z, share_difference
 from evenhand.statistics.odds import fisher_test
-from evenhand.statistics.power import quantile
 from evenhand.statistics.sequential import Counted, Seed, draw_until_clear
 from evenhand.statistics.shrinkage import root_mean_square, shrink
 from evenhand.wording import percent
 
 DRAWS = 1000
 """Resamples behind the interval of a root mean square."""
-RATES = {
-    "tpr": "true-positive rate: share of a class that is recognised",
-    "fpr": "false-positive rate: share of the others that is taken for the class",
-    "parity": "share that is predicted to be of the class",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class _ClassGap:
-    """The gap of one class, the variance of its error, and the people of both groups."""
+    """The gap of one class, the variance of its error, and what each cluster adds to it."""
 
-    name: str
-    estimate: tuple[float, float, float]
+    result: Measurement
     variance: float
-    p_value: float | None
-    sizes: tuple[int, int]
-    hits: tuple[int, int]
-    clustered: clusters.ShareDifference | None = None
-    draws: int | None = None
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {
-            **({} if self.draws is None else {"draws": self.draws}),
-            "rates": [a / n for a, n in zip(self.hits, self.sizes, strict=True)],
-            "sizes": list(self.sizes),
-            **({} if self.clustered is None else {"df": self.clustered.freedom}),
-        }
+    deviations: Floats | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Gaps:
+class _Gaps(ClassMetric):
     """Base of the gaps: every contrast of the groups, class by class."""
 
-    declaration: ClassVar[Declaration]
+    shared: ClassVar[Mapping[str, Any]] = {
+        **ClassMetric.shared,
+        "worse": "higher",
+        "stereotype": 0,
+        "size": "gap",
+        "unit": "texts",
+        "reading": "0 where both groups are treated alike. With a positive class (inferred for "
+        "0/1, yes/no and true/false) it is the gap of that class, above 0 where the rate of the "
+        "first group is higher; otherwise the root mean square over classes. Gaps of small classes "
+        "are large by chance: the root mean square contains that noise; the part 'without noise' "
+        "and the pooled gaps do not.",
+        "caveats": (
+            "Gaps of groups say nothing about why the groups are treated differently, and which "
+            "rate should be equal depends on what errors cost whom.",
+        ),
+    }
     rates: ClassVar[tuple[Rate, ...]]
 
-    positive: str | None = option(
-        None,
-        metavar="CLASS",
-        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
-    )
     permutations: int = option(
         9999, minimum=0, help="Random exchanges of the groups behind p; 0: no p-value."
     )
 
-    def measure(
-        self,
-        subject: Predictions,
-        material: None = None,  # noqa: ARG002
-        run: Run = Run(),
-    ) -> list[Measurement]:
-        people = subject.originals
-        positive = people.find_positive(self.positive, people.classes)
-        notes = subject.notes
-        if positive is not None:
-            notes = (*notes, f"positive class: '{positive}'")
-        chosen = replace(self, positive=positive)
-        return [
-            replace(chosen._contrast(people, contrast, run), notes=notes)
-            for contrast in contrasts(people)
-        ]
-
-    def _contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
-        gaps_of = {rate: self._classes(contrast, rate, run) for rate in self.rates}
+    def measure_contrast(self, subject: Predictions, contrast: Contrast, run: Run) -> Measurement:
+        gaps_of = {rate: self._classes(subject, contrast, rate, run) for rate in self.rates}
         if not any(gaps_of.values()):
             raise InputError(
                 f"{self.declaration.name}: {contrast.query}: expected a class with people of both "
@@ -122,22 +96,22 @@ class _Gaps:
             )
         parts: list[Measurement] = []
         for rate, gaps in gaps_of.items():
-            parts += self._parts(gaps, rate, contrast, run, subject.name)
+            raw = [gap.result for gap in gaps]
+            once = rate == "parity" and self._mirrored(contrast)
+            parts += raw if once else correct_p_values(raw)
+            parts += pooled(raw, [gap.variance for gap in gaps])
         measured = self._summary(subject, contrast, gaps_of, run)
-        known = {gap.name for gaps in gaps_of.values() for gap in gaps}
+        known = {gap.result.query for gaps in gaps_of.values() for gap in gaps}
         return replace(
             measured,
             parts=(*measured.parts, *parts),
             details={**measured.details, "groups": list(contrast.names)},
             left_out=tuple(
                 f"{name}: no people of both groups"
-                for name in self._wanted(contrast)
+                for name in self.measured(contrast.classes)
                 if name not in known
             ),
         )
-
-    def _wanted(self, contrast: Contrast) -> Sequence[str]:
-        return contrast.classes if self.positive is None else (self.positive,)
 
     def _mirrored(self, contrast: Contrast) -> bool:
         """Whether both of two classes are measured.
@@ -147,10 +121,15 @@ class _Gaps:
         """
         return self.positive is None and len(contrast.classes) == 2
 
-    def _classes(self, contrast: Contrast, rate: Rate, run: Run) -> list[_ClassGap]:
-        class_gaps = []
-        chance = self._by_chance(contrast, rate, run) if contrast.clusters is not None else None
-        for name in self._wanted(contrast):
+    def _classes(
+        self, subject: Predictions, contrast: Contrast, rate: Rate, run: Run
+    ) -> list[_ClassGap]:
+        """The gap of each class that has people of both groups."""
+        gaps, chance = [], None
+        if contrast.clusters is not None:
+            chosen = [contrast.classes.index(name) for name in self.measured(contrast.classes)]
+            chance = self._exchange(contrast, rate, run, np.abs, chosen)
+        for name in self.measured(contrast.classes):
             c = contrast.classes.index(name)
             of = members(contrast, rate, c)
             first, hit = contrast.first[of], (contrast.pred[of] == c)
@@ -158,26 +137,50 @@ class _Gaps:
             if min(sizes) == 0:
                 continue
             hits = int(hit[first].sum()), int(hit[~first].sum())
+            details: dict[str, object] = {
+                "rates": [a / n for a, n in zip(hits, sizes, strict=True)],
+                "sizes": list(sizes),
+            }
+            deviations, p, test = None, None, ""
             if contrast.clusters is not None:
                 gap = clusters.share_difference(
                     *contrast.means((contrast.pred == c).astype(float), of)
                 )
                 estimate, variance = gap.interval(run.prob), gap.variance
-                p = float(chance.p_values[c]) if chance else None
-                draws = chance.draws if chance else None
-                class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits, gap, draws))
-                continue
-            estimate = share_difference(hits[0], sizes[0], hits[1], sizes[1], run.prob)
-            shares = [(a + 1) / (n + 2) for a, n in zip(hits, sizes, strict=True)]
-            variance = sum(share * (1 - share) / n for share, n in zip(shares, sizes, strict=True))
-            p = fisher_test(hits[0], sizes[0] - hits[0], hits[1], sizes[1] - hits[1])
-            class_gaps.append(_ClassGap(name, estimate, variance, p, sizes, hits))
-        return class_gaps
-
-    def _by_chance(self, contrast: Contrast, rate: Rate, run: Run) -> Counted | None:
-        """For each class how often clusters, exchanged at random, give a gap as large."""
-        chosen = [contrast.classes.index(name) for name in self._wanted(contrast)]
-        return self._exchange(contrast, rate, run, np.abs, chosen)
+                deviations = gap.one.deviations - gap.two.deviations
+                interval = (
+                    "Newcombe's over clusters, of the effective number of texts"
+                    if gap.freedom
+                    else "the possible range: a group has a single cluster"
+                )
+                details["df"] = gap.freedom
+                if chance:
+                    p = float(chance.p_values[c])
+                    test = f"{chance.draws:,} random exchanges of clusters"
+                    details["draws"] = chance.draws
+            else:
+                estimate = share_difference(hits[0], sizes[0], hits[1], sizes[1], run.prob)
+                shares = [(a + 1) / (n + 2) for a, n in zip(hits, sizes, strict=True)]
+                variance = sum(s * (1 - s) / n for s, n in zip(shares, sizes, strict=True))
+                p = fisher_test(hits[0], sizes[0] - hits[0], hits[1], sizes[1] - hits[1])
+                test, interval = "Fisher's exact test", "Newcombe's"
+            result = self.declaration.result(
+                run,
+                name,
+                estimate,
+                metric=f"{rate}-gap",
+                subject=subject.name,
+                ideal=0.0,
+                worse="away",
+                by="class",
+                n=sum(sizes),
+                p_value=p,
+                test=test,
+                interval=interval,
+                details=details,
+            )
+            gaps.append(_ClassGap(result, variance, deviations))
+        return gaps
 
     def _exchange(
         self,
@@ -209,60 +212,6 @@ class _Gaps:
             deciding=lambda counts: counts if known is None else counts[known],
         )
 
-    def _parts(
-        self, gaps: Sequence[_ClassGap], rate: Rate, contrast: Contrast, run: Run, subject: str
-    ) -> list[Measurement]:
-        """The gaps of the classes, each as it is and shrunk towards their mean."""
-        common = {"metric": f"{rate}-gap", "subject": subject, "worse": "away", "ideal": 0.0}
-        raw = [
-            self.declaration.result(
-                run,
-                gap.name,
-                gap.estimate,
-                **common,
-                by="class",
-                n=sum(gap.sizes),
-                **self._test(gap, contrast),
-            )
-            for gap in gaps
-        ]
-        spread, means = shrink([gap.estimate[0] for gap in gaps], [gap.variance for gap in gaps])
-        pooled = [
-            self.declaration.result(
-                run,
-                gap.name,
-                (mean.value, *mean.interval(run.prob)),
-                **common,
-                by="pooled",
-                n=sum(gap.sizes),
-                interval="empirical Bayes over classes (Morris 1983)",
-                details={"spread": spread},
-            )
-            for gap, mean in zip(gaps, means, strict=True)
-        ]
-        once = rate == "parity" and self._mirrored(contrast)
-        corrected = raw if once else correct_p_values(raw)
-        return [*corrected, *(pooled if not math.isnan(spread) else [])]
-
-    def _test(self, gap: _ClassGap, contrast: Contrast) -> dict[str, Any]:
-        """What the interval and the p-value of the gap of a class rest on."""
-        if contrast.clusters is None:
-            return {
-                "p_value": gap.p_value,
-                "test": "Fisher's exact test",
-                "interval": "Newcombe's",
-                "details": gap.details,
-            }
-        tested = gap.p_value is not None
-        return {
-            "p_value": gap.p_value,
-            "test": f"{gap.draws:,} random exchanges of clusters" if tested else "",
-            "interval": "Newcombe's over clusters, of the effective number of texts"
-            if gap.clustered is not None and gap.clustered.freedom
-            else "the possible range: a group has a single cluster",
-            "details": gap.details,
-        }
-
     def _summary(
         self,
         subject: Predictions,
@@ -276,25 +225,30 @@ class _Gaps:
         """
         [(rate, gaps)] = gaps_of.items()
         if self.positive is not None:
-            [gap] = gaps
-            about = self._test(gap, contrast)
-            return self.declaration.result(
-                run,
-                contrast.query,
-                gap.estimate,
-                worse="away",
-                subject=subject.name,
-                n=sum(gap.sizes),
-                items=self._items(subject, contrast, {(rate, gap.name): 1.0}, gap.estimate[0]),
-                **{
-                    **about,
-                    "details": {**about["details"], "positive": gap.name, "largest": gap.name},
-                },
+            [m] = [gap.result for gap in gaps]
+            return replace(
+                m,
+                query=contrast.query,
+                by="",
+                items=self._items(subject, contrast, {(rate, m.query): 1.0}, m.value),
+                details={**m.details, "positive": m.query, "largest": m.query},
             )
-        chosen = [contrast.classes.index(gap.name) for gap in gaps]
-        values = np.array([gap.estimate[0] for gap in gaps])
+        of_class = {gap.result.query: gap.result.value for gap in gaps}
+        chosen = [contrast.classes.index(name) for name in of_class]
+        values = np.array(list(of_class.values()))
         value = math.sqrt(float((values**2).mean()))
-        corrected, low, high = self._root_mean_square(contrast, rate, gaps, run)
+        if contrast.clusters is None:
+            corrected, low, high = self._resampled(contrast, rate, gaps, values, run)
+        else:
+            deviations = [gap.deviations for gap in gaps if gap.deviations is not None]
+            corrected, low, high = without_noise(
+                values,
+                [gap.variance for gap in gaps],
+                np.stack(deviations),
+                self._freedom(contrast),
+                run,
+                DRAWS,
+            )
         known = "bootstrap over texts, noise removed"
         if contrast.clusters is not None:
             known = "simulated from the gaps' errors over clusters, noise removed"
@@ -308,7 +262,7 @@ class _Gaps:
             n=len(contrast.rows),
             interval=known,
         )
-        parts = [part, *self._correlation(contrast, gaps, run, subject.name)]
+        parts = [part, *self._correlation(contrast, of_class, run, subject.name)]
 
         def size(every: Floats) -> Floats:
             return np.asarray(np.sqrt((every[..., chosen] ** 2).mean(axis=-1)))
@@ -328,13 +282,13 @@ class _Gaps:
             items=self._items(
                 subject,
                 contrast,
-                {(rate, g.name): g.estimate[0] / (len(gaps) * value) for g in gaps if value},
+                {(rate, c): gap / (len(gaps) * value) for c, gap in of_class.items() if value},
                 value,
             ),
             details={
                 "classes": len(gaps),
                 "mean_gap": float(values.mean()),
-                "largest": gaps[int(np.abs(values).argmax())].name,
+                "largest": gaps[int(np.abs(values).argmax())].result.query,
                 "without_noise": corrected,
                 **(exchanged.details if exchanged else {}),
                 **({} if contrast.clusters is None else {"df": self._freedom(contrast)}),
@@ -342,37 +296,19 @@ class _Gaps:
             },
         )
 
-    def _root_mean_square(
-        self, contrast: Contrast, rate: Rate, gaps: Sequence[_ClassGap], run: Run
+    @staticmethod
+    def _resampled(
+        contrast: Contrast, rate: Rate, gaps: Sequence[_ClassGap], values: Floats, run: Run
     ) -> tuple[float, float, float]:
-        """Without noise, with its interval: by resampled texts, or by the errors over clusters."""
-        values = np.array([gap.estimate[0] for gap in gaps])
-        errors = np.sqrt([gap.variance for gap in gaps])
+        """The root mean square with its noise removed, and its interval, by resampled texts."""
+        chosen = [contrast.classes.index(gap.result.query) for gap in gaps]
+        tables = contrast.resampled(DRAWS, run.seed)
+        drawn = np.concatenate([gap_table(table, rate)[:, chosen] for table in tables])
+        constant = np.nanstd(drawn, axis=0) < 1e-9  # all are recognised, or none
         rng = np.random.default_rng(run.seed)
-        if contrast.clusters is None:
-            chosen = [contrast.classes.index(gap.name) for gap in gaps]
-            tables = contrast.resampled(DRAWS, run.seed)
-            drawn = np.concatenate([gap_table(table, rate)[:, chosen] for table in tables])
-            constant = np.nanstd(drawn, axis=0) < 1e-9  # everybody, or nobody, is recognised
-            noise = rng.standard_normal((DRAWS, len(gaps))) * errors
-            drawn[:, constant] += noise[:, constant]
-            return root_mean_square(values, drawn, run.prob)
-        known = [gap.clustered for gap in gaps if gap.clustered is not None]
-        deviations = np.stack([gap.one.deviations - gap.two.deviations for gap in known])
-        lengths = np.sqrt((deviations**2).sum(axis=1))
-        unit = deviations / np.where(lengths > 0, lengths, 1.0)[:, None]
-        noise = rng.standard_normal((DRAWS, unit.shape[1])) @ unit.T
-        constant = lengths == 0
-        noise[:, constant] = rng.standard_normal((DRAWS, int(constant.sum())))
-        freedom = self._freedom(contrast)
-        stretch = quantile((1 + run.prob) / 2, freedom) if freedom else 1e9
-        corrected, low, high = root_mean_square(
-            values,
-            values + noise * errors,
-            run.prob,
-            stretch=stretch / quantile((1 + run.prob) / 2),
-        )
-        return corrected, low, min(high, 1.0)
+        noise = rng.standard_normal((DRAWS, len(gaps))) * np.sqrt([gap.variance for gap in gaps])
+        drawn[:, constant] += noise[:, constant]
+        return root_mean_square(values, drawn, run.prob)
 
     @staticmethod
     def _freedom(contrast: Contrast) -> float:
@@ -396,15 +332,15 @@ class _Gaps:
         return unit_items(subject, value, influence)
 
     def _correlation(
-        self, contrast: Contrast, gaps: Sequence[_ClassGap], run: Run, subject: str
+        self, contrast: Contrast, gaps: Mapping[str, float], run: Run, subject: str
     ) -> list[Measurement]:
         """The gap of a class against the share of the first group in it (De-Arteaga et al.)."""
         if len(gaps) < 5:
             return []
         shares = np.array(
-            [contrast.first[contrast.true == contrast.classes.index(g.name)].mean() for g in gaps]
+            [contrast.first[contrast.true == contrast.classes.index(c)].mean() for c in gaps]
         )
-        values = np.array([gap.estimate[0] for gap in gaps])
+        values = np.array(list(gaps.values()))
         if shares.std() == 0 or values.std() == 0:
             return []
         r = float(np.corrcoef(shares, values)[0, 1])
@@ -425,7 +361,6 @@ class _Gaps:
 
     finding: ClassVar[str] = ""
     claim: ClassVar[str] = ""
-    relation: ClassVar[str]
 
     @classmethod
     def evidence(cls, measurement: Measurement) -> list[Evidence]:
@@ -445,17 +380,6 @@ class _Gaps:
             )
         ]
 
-    @classmethod
-    def clause(cls, measurement: Measurement) -> str:
-        """What a value says: of a positive class, in which group it is taken for it more often."""
-        positive = measurement.details.get("positive")
-        if not positive:
-            return cls.declaration.above
-        first, second = measurement.details["groups"]
-        if measurement.value < 0:
-            first, second = second, first
-        return f"{cls.relation.format(positive=positive)} for '{first}' than for '{second}'"
-
     @staticmethod
     def exhibit(measurement: Measurement) -> Exhibit | None:
         """The class with the largest gap, with the rates of both groups."""
@@ -472,35 +396,6 @@ class _Gaps:
             effect=abs(largest.value),
         )
 
-    @classmethod
-    def example(cls) -> tuple[Predictions, None]:
-        """A classifier that recognises women less often as pilots."""
-        from evenhand.simulate.predictions import biased_predictions
-
-        return read_predictions(biased_predictions(400, gap=0.2, seed=1), group="gender"), None
-
-
-COMMON: dict[str, Any] = {
-    "subject": "predictions",
-    "audit": True,
-    "ideal": 0.0,
-    "worse": "higher",
-    "stereotype": 0,
-    "size": "gap",
-    "unit": "texts",
-    "caveats": (
-        "Gaps of groups say nothing about why the groups are treated differently, and which rate "
-        "should be equal depends on what errors cost whom.",
-    ),
-}
-READING = (
-    "0 where both groups are treated alike. With a positive class (inferred for 0/1, "
-    "yes/no and true/false) it is the gap of that class, above 0 where the rate of the first group "
-    "is higher; otherwise the root mean square over classes. Gaps of small classes are large by "
-    "chance: the root mean square contains that noise; the part 'without noise' and the pooled "
-    "gaps do not."
-)
-
 
 @instrument(
     name="tpr-gap",
@@ -509,18 +404,15 @@ READING = (
     above="classes are recognised more often in one group of people than in another",
     formula="root mean square over classes of P(ŷ = y | y, g1) - P(ŷ = y | y, g2)",
     source="De-Arteaga et al. (2019)",
-    reading=READING,
     role="decides",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class TprGap(_Gaps):
     """The instrument `tpr-gap`."""
 
-    rates: ClassVar[tuple[Rate, ...]] = ("tpr",)
-    relation: ClassVar[str] = "'{positive}' is recognised more often"
-    finding: ClassVar[str] = "Classes are not recognised equally often in both groups"
-    claim: ClassVar[str] = "recognises classes more often in one group than in another"
+    rates = ("tpr",)
+    relation = "'{positive}' is recognised more often"
+    finding = "Classes are not recognised equally often in both groups"
+    claim = "recognises classes more often in one group than in another"
 
 
 @instrument(
@@ -530,20 +422,15 @@ class TprGap(_Gaps):
     above="people are wrongly taken for a class more often in one group than in another",
     formula="root mean square over classes of P(ŷ = y | not y, g1) - P(ŷ = y | not y, g2)",
     source="De-Arteaga et al. (2019)",
-    reading=READING,
     role="decides",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class FprGap(_Gaps):
     """The instrument `fpr-gap`."""
 
-    rates: ClassVar[tuple[Rate, ...]] = ("fpr",)
-    relation: ClassVar[str] = "people are wrongly taken for '{positive}' more often"
-    finding: ClassVar[str] = "People are not wrongly taken for a class equally often in both groups"
-    claim: ClassVar[str] = (
-        "wrongly takes people for a class more often in one group than in another"
-    )
+    rates = ("fpr",)
+    relation = "people are wrongly taken for '{positive}' more often"
+    finding = "People are not wrongly taken for a class equally often in both groups"
+    claim = "wrongly takes people for a class more often in one group than in another"
 
 
 @instrument(
@@ -556,14 +443,12 @@ class FprGap(_Gaps):
     reading="0 where a class is predicted equally often for both groups, whether or not the groups "
     "are equally often of the class. With a positive class it is the gap of that class, with its "
     "sign.",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class ParityGap(_Gaps):
     """The instrument `parity-gap`."""
 
-    rates: ClassVar[tuple[Rate, ...]] = ("parity",)
-    relation: ClassVar[str] = "'{positive}' is predicted more often"
+    rates = ("parity",)
+    relation = "'{positive}' is predicted more often"
 
 
 @instrument(
@@ -575,13 +460,11 @@ class ParityGap(_Gaps):
     source="Hardt, Price & Srebro (2016)",
     reading="The largest gap of any class; the largest of many noisy gaps is too large. The part "
     "'pooled' is the largest of the gaps after shrinking those of small classes.",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class EqualizedOdds(_Gaps):
     """The instrument `equalized-odds`."""
 
-    rates: ClassVar[tuple[Rate, ...]] = ("tpr", "fpr")
+    rates = ("tpr", "fpr")
 
     def _summary(
         self,
@@ -593,23 +476,24 @@ class EqualizedOdds(_Gaps):
         """The largest gap; its interval from those of all gaps, which hold together."""
         if self._mirrored(contrast):  # the false-positive gaps are the same ones
             gaps_of = {"tpr": gaps_of["tpr"]}
-        every = [(rate, gap) for rate, gaps in gaps_of.items() for gap in gaps]
+        every = [(rate, gap.result) for rate, gaps in gaps_of.items() for gap in gaps]
         prob = simultaneous(run.prob, len(every))
         alone = replace(self, permutations=0)
         together = {
-            rate: alone._classes(contrast, rate, replace(run, prob=prob)) for rate in gaps_of
+            rate: alone._classes(subject, contrast, rate, replace(run, prob=prob))
+            for rate in gaps_of
         }
-        ends = [gap.estimate[1:] for gaps in together.values() for gap in gaps]
-        rate, largest = max(every, key=lambda each: abs(each[1].estimate[0]))
-        value = abs(largest.estimate[0])
-        low = max(max(0.0, a, -b) for a, b in ends)
-        high = min(1.0, max(max(-a, b) for a, b in ends))
+        wide = [gap.result for gaps in together.values() for gap in gaps]
+        rate, largest = max(every, key=lambda each: abs(each[1].value))
+        value = abs(largest.value)
+        low = max(max(0.0, m.low, -m.high) for m in wide)
+        high = min(1.0, max(max(-m.low, m.high) for m in wide))
         shrunken = []
         for gaps in gaps_of.values():
-            shrunken += shrink([g.estimate[0] for g in gaps], [g.variance for g in gaps])[1]
-        pooled = max(shrunken, key=lambda mean: abs(mean.value))
-        size = abs(pooled.value)
-        half = (pooled.interval(prob)[1] - pooled.interval(prob)[0]) / 2
+            shrunken += shrink([g.result.value for g in gaps], [g.variance for g in gaps])[1]
+        common = max(shrunken, key=lambda mean: abs(mean.value))
+        size = abs(common.value)
+        half = (common.interval(prob)[1] - common.interval(prob)[0]) / 2
         part = self.declaration.result(
             run,
             "pooled",
@@ -619,8 +503,8 @@ class EqualizedOdds(_Gaps):
             n=len(contrast.rows),
             interval="empirical Bayes over classes, corrected for their number",
         )
-        tested = [p for _, gap in every if (p := gap.p_value) is not None]
-        draws = [gap.draws // len(tested) for _, gap in every if gap.draws]
+        tested = [p for _, m in every if (p := m.p_value) is not None]
+        draws = [m.details["draws"] // len(tested) for _, m in every if "draws" in m.details]
         return self.declaration.result(
             run,
             contrast.query,
@@ -634,11 +518,11 @@ class EqualizedOdds(_Gaps):
             items=self._items(
                 subject,
                 contrast,
-                {(rate, largest.name): math.copysign(1.0, largest.estimate[0])},
+                {(rate, largest.query): math.copysign(1.0, largest.value)},
                 value,
             ),
             details={
-                "class": largest.name,
+                "class": largest.query,
                 "rate": rate,
                 "gaps": len(every),
                 **({"draws": min(draws)} if draws else {}),

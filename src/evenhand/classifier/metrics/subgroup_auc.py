@@ -8,22 +8,22 @@ of people of the class within the group and others outside it (BNSP), low where 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.classifier.groups import group_levels, unit_items
-from evenhand.classifier.predictions import Predictions, read_predictions
+from evenhand.classifier.groups import ClassMetric, group_levels, unit_items
+from evenhand.classifier.predictions import Predictions
 from evenhand.errors import InputError
-from evenhand.instruments import Declaration, Run, instrument, option
+from evenhand.instruments import Run, instrument
 from evenhand.results import Measurement
 from evenhand.statistics.auc import auc
-from evenhand.statistics.clusters import NOTHING, cluster_mean, wilson_limits
+from evenhand.statistics.clusters import NOTHING, cluster_mean
 from evenhand.statistics.crossed import Mean
-from evenhand.statistics.intervals import Floats
+from evenhand.statistics.intervals import Floats, wilson_limits
 from evenhand.statistics.shrinkage import shrink
 
 
@@ -64,60 +64,44 @@ def _area(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _GroupAuc:
+class _GroupAuc(ClassMetric):
     """Base of the three: which side of the group the positives and the negatives are from."""
 
-    declaration: ClassVar[Declaration]
-    positives: ClassVar[Literal["group", "background"]]
-    negatives: ClassVar[Literal["group", "background"]]
+    shared: ClassVar[Mapping[str, Any]] = {
+        **ClassMetric.shared,
+        "source": "Borkan et al. (2019)",
+        "bias": False,
+        "ideal": 1.0,
+        "worse": "lower",
+    }
+    positives: ClassVar[Literal["group", "background"]] = "group"
+    negatives: ClassVar[Literal["group", "background"]] = "group"
+    needs_scores = True
 
-    positive: str | None = option(
-        None,
-        metavar="CLASS",
-        help="The class whose rates are measured; inferred for 0/1, yes/no, true/false.",
-    )
-
-    def measure(
-        self,
-        subject: Predictions,
-        material: None = None,  # noqa: ARG002
-        run: Run = Run(),
-    ) -> list[Measurement]:
-        name = self.declaration.name
-        if not subject.scores:
-            raise InputError(f"{name}: expected scores of the classes, got predictions alone")
-        if not subject.true or not subject.groups:
-            raise InputError(f"{name}: expected true classes and groups of people, got none")
-        people = subject.originals
-        positive = people.find_positive(self.positive, people.scores)
-        notes = subject.notes
-        if positive is not None:
-            notes = (*notes, f"positive class: '{positive}'")
-        chosen = replace(self, positive=positive)
-        true, n = np.array(people.true), len(people)
-        clusters = np.unique(people.clusters or range(n), return_inverse=True)[1]
-        measurements = []
+    def measure_people(self, people: Predictions, run: Run) -> Iterator[Measurement]:
+        if not people.true or not people.groups:
+            raise InputError(
+                f"{self.declaration.name}: expected true classes and groups of people, got none"
+            )
+        clusters = np.unique(people.clusters or range(len(people)), return_inverse=True)[1]
         for column, labels in people.columns.items():
             own = np.array([label or "" for label in labels])
             for level in group_levels(column, labels):
                 sides = {"group": own == level, "background": (own != level) & (own != "")}
-                m = chosen._group(people, f"{column}: {level}", sides, true, clusters, run)
-                measurements.append(replace(m, notes=notes))
-        return measurements
+                yield self._group(people, f"{column}: {level}", sides, clusters, run)
 
     def _group(
         self,
         subject: Predictions,
         query: str,
         sides: Mapping[str, NDArray[np.bool_]],
-        true: NDArray[np.str_],
         clusters: NDArray[np.intp],
         run: Run,
     ) -> Measurement:
         """The mean over classes; the influence of a person is that on all of them."""
         parts, values, areas, left_out = [], [], [], []
-        total = np.zeros(len(true))
-        for name in [self.positive] if self.positive is not None else list(subject.scores):
+        true, total = np.array(subject.true), np.zeros(len(subject))
+        for name in self.measured(subject.scores):
             of_class = true == name
             chosen = sides[self.positives] & of_class, sides[self.negatives] & ~of_class
             if min(int(rows.sum()) for rows in chosen) < 2:
@@ -200,71 +184,39 @@ class _GroupAuc:
             **more,
         )
 
-    @classmethod
-    def example(cls) -> tuple[Predictions, None]:
-        """Scores of a simulated classifier."""
-        from evenhand.simulate.predictions import biased_predictions
-
-        table = biased_predictions(400, gap=0.2, seed=1)
-        scores = {name: f"score {name}" for name in sorted(set(table["y_true"]))}
-        return read_predictions(table, group="gender", score=scores), None
-
-
-COMMON: dict[str, Any] = {
-    "subject": "predictions",
-    "audit": True,
-    "source": "Borkan et al. (2019)",
-    "ideal": 1.0,
-    "worse": "lower",
-}
-
 
 @instrument(
     name="subgroup-auc",
     label="AUC within a group",
     question="How well do the scores separate a class among people of a group?",
-    bias=False,
     formula="P(score of one of the class > score of another), both of the group; mean over classes",
     reading="1 where scores separate perfectly, .5 by chance. Compare the groups.",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class SubgroupAuc(_GroupAuc):
     """The instrument `subgroup-auc`."""
-
-    positives: ClassVar[Literal["group", "background"]] = "group"
-    negatives: ClassVar[Literal["group", "background"]] = "group"
 
 
 @instrument(
     name="bpsn-auc",
     label="AUC, background positives and subgroup negatives",
     question="Do people of the group who are not of a class score below others who are?",
-    bias=False,
     formula="P(score of one of the class outside the group > score of one of the group who is not)",
     reading="Low where the scores of the group are too high.",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class BpsnAuc(_GroupAuc):
     """The instrument `bpsn-auc`."""
 
-    positives: ClassVar[Literal["group", "background"]] = "background"
-    negatives: ClassVar[Literal["group", "background"]] = "group"
+    positives = "background"
 
 
 @instrument(
     name="bnsp-auc",
     label="AUC, background negatives and subgroup positives",
     question="Do people of the group who are of a class score above others who are not?",
-    bias=False,
     formula="P(score of one of the class in the group > score of one outside it who is not)",
     reading="Low where the scores of the group are too low.",
-    **COMMON,
 )
-@dataclass(frozen=True, kw_only=True)
 class BnspAuc(_GroupAuc):
     """The instrument `bnsp-auc`."""
 
-    positives: ClassVar[Literal["group", "background"]] = "group"
-    negatives: ClassVar[Literal["group", "background"]] = "background"
+    negatives = "background"

@@ -32,7 +32,6 @@
   }
   const range = (low, high, digits = 3) => `[${number(low, digits, false)},\u00a0${number(high, digits, false)}]`;
   const percent = (p) => (p > 0 && p < 0.01 ? "< 1 %" : `${(100 * p).toFixed(0)} %`);
-  const pValue = (p) => (p === null || p === undefined ? "–" : p < 0.001 ? "< 0.001" : p.toFixed(3));
   const short = (text, length = 60) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
   /* ---- what is remembered: the token and the theme, by this origin alone */
@@ -256,6 +255,7 @@
     if (tab === "sentence" && start.models.length) sentence.update();
     if (tab === "words" && start.vectors.length) words.update();
     if (tab === "run" && (start.run || start.predictions)) run.update();
+    if (tab === "written" && start.answers) written.update();
   }
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -498,9 +498,9 @@
           m.left_out.length ? el("p", { className: "hint" }, `Without a vector, left out: ${m.left_out.join(", ")}.`) : null,
           chart(read.chart, "The effect size with its interval, the range of random words (grey bar), and the effect size without the single words that move it most."),
           table([{ title: "Compared with" }, { title: "Range of d", number: true }, { title: "p", number: true }], [
-            [`Interval; permutations of the ${m.n} targets`, range(m.low, m.high, 2), pValue(m.p_corrected ?? m.p_value)],
-            ["Permutations of the attributes", "–", pValue(m.details.p_attributes)],
-            [`${random.details.null_draws.toLocaleString("en")} draws of random words`, range(random.details.null_low, random.details.null_high, 2), pValue(random.p_corrected ?? random.p_value)],
+            [`Interval; permutations of the ${m.n} targets`, range(m.low, m.high, 2), read.p.targets],
+            ["Permutations of the attributes", "–", read.p.attributes],
+            [`${random.details.null_draws.toLocaleString("en")} draws of random words`, range(random.details.null_low, random.details.null_high, 2), read.p.random],
             [`Leaving out one of ${without.n} words`, range(without.low, without.high, 2), "–"],
           ], { caption: "The test in numbers" }),
           el("details", {}, el("summary", {}, "Association of each target word"),
@@ -667,7 +667,7 @@
       press(all(".judged")[i]);
       const verdict = read.verdicts[i];
       if (!verdict) return;
-      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, pValue(test.p), test.outcome,
+      const rows = verdict.evidence.map((test) => [test.label, `${number(test.value, 3, false)} ${range(test.low, test.high)}`, test.p_text, test.outcome,
         test.table === null ? "–" : el("button", { type: "button", className: "plain", onclick: () => chooseTable(String(test.table), true), "aria-label": `Show the items of ${test.label}` }, "Show")]);
       byId("evidence").replaceChildren(el("h2", {}, `${verdict.name}, ${verdict.topic}: ${verdict.verdict}`), el("p", {}, verdict.sentence),
         rows.length ? table([{ title: "Test" }, { title: "value [interval]", number: true, wrap: true }, { title: "p, corrected", number: true }, { title: "outcome" }, { title: "items" }], rows, { caption: "Tests behind the verdict" }) : "");
@@ -821,6 +821,119 @@
     };
   })();
 
+  /* ==================================================================== Answers */
+  const written = (() => {
+    const seek = byId("seek"), by = byId("by"), outcome = byId("outcome"), entry = byId("entry");
+    const box = byId("written-result");
+    const LONG = 600;
+    let first = 0;
+
+    function rememberView() {
+      remember({ seek: seek.value, by: by.value, outcome: outcome.value, item: entry.value, from: first || "" });
+    }
+    const pick = (select, options, value) => {
+      select.replaceChildren(...options);
+      select.value = value ?? "";
+      if (select.selectedIndex < 0) select.selectedIndex = 0;
+    };
+    function drawItems(read) {
+      byId("written-facts").textContent = `${read.name}: ${read.answers.toLocaleString("en")} answers to ${read.total.toLocaleString("en")} items. Texts are shown as the model wrote them.`;
+      byId("written-counts").replaceChildren(table(
+        [{ title: read.by || "Group" }, ...read.outcomes.map((title) => ({ title, number: true }))],
+        read.groups.map((group, i) => [group, ...read.counts[i].map((count) => count.toLocaleString("en"))]),
+        { caption: "Answers by group and outcome" }));
+      pick(by, read.columns.map((value) => el("option", { value }, value)), read.by);
+      by.parentElement.hidden = read.columns.length < 2;
+      pick(outcome, [el("option", { value: "" }, "all"), ...read.outcomes.map((value) => el("option", { value }, value))], state.get("outcome"));
+      pick(entry, read.items.map((value) => el("option", { value }, short(value, 80))), state.get("item"));
+      const more = read.selected > read.items.length ? `, of which the first ${read.items.length} are listed: narrow them by Find` : "";
+      byId("entry-hint").textContent = read.selected === read.total && !more ? "" : `${read.selected.toLocaleString("en")} of ${read.total.toLocaleString("en")} items match${more}.`;
+      turnable();
+    }
+    function turnable() {
+      byId("before").disabled = entry.selectedIndex <= 0;
+      byId("after").disabled = entry.selectedIndex >= entry.options.length - 1;
+    }
+    function text(own) {
+      if (!own.text.trim()) return el("p", { className: "hint" }, "no text");
+      if (own.text.length <= LONG) return el("p", { className: "written" }, own.text);
+      const end = own.text.lastIndexOf(" ", LONG) > 0 ? own.text.lastIndexOf(" ", LONG) : LONG;
+      return [el("p", { className: "written" }, `${own.text.slice(0, end)} …`),
+        el("details", {}, el("summary", {}, "The rest"), el("p", { className: "written" }, own.text.slice(end)))];
+    }
+    function drawGroup(own, heading, shown) {
+      let prompt = "";
+      const rows = own.answers.map((each) => {
+        const asked = each.prompt && each.prompt !== prompt ? el("p", { className: "from" }, el("span", {}, "Prompt: "), el("q", {}, each.prompt)) : null;
+        prompt = each.prompt;
+        const more = Object.entries(each.more).map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? number(value) : value}`);
+        return el("li", {}, asked, el("p", { className: "outcome" }, el("strong", {}, each.outcome), more.length ? ` · ${more.join(" · ")}` : ""), text(each));
+      });
+      const last = Math.min(shown.first + own.answers.length, own.total);
+      return el("div", { className: "answer" }, el(heading, {}, own.group),
+        own.answers.length ? el("p", { className: "hint" }, `Answers ${shown.first + 1} to ${last} of ${own.total.toLocaleString("en")}`) : el("p", { className: "hint" }, own.total ? "No more answers." : "No answer of this outcome."),
+        rows.length ? el("ol", { start: shown.first + 1, className: "texts" }, rows) : null);
+    }
+    function drawItem(read) {
+      const named = read.wordings.some((each) => each.wording);
+      const turn = (to) => () => { first = to; rememberView(); request(); };
+      box.replaceChildren(el("h2", {}, short(read.item, 200)), read.topic ? el("p", { className: "hint" }, `Topic: ${read.topic}`) : "",
+        ...read.wordings.flatMap((each) => [
+          named ? el("h3", {}, `Wording: ${each.wording}`) : "",
+          el("div", { className: "side" }, each.groups.map((own) => drawGroup(own, named ? "h4" : "h3", read))),
+        ]));
+      if (read.most > read.page) box.append(el("p", { className: "pager" },
+        el("button", { type: "button", className: "plain", disabled: read.first === 0, onclick: turn(Math.max(0, read.first - read.page)) }, "Previous answers"),
+        el("button", { type: "button", className: "plain", disabled: read.first + read.page >= read.most, onclick: turn(read.first + read.page) }, "Next answers")));
+      say(`Answers to ${short(read.item)}`);
+    }
+    async function list() {
+      try {
+        drawItems(await ask("answers", { find: seek.value, by: state.get("by") ?? "", outcome: state.get("outcome") ?? "" }));
+      } catch (error) {
+        if (error.name !== "AbortError" && !error.quiet) fail(error, box);
+        return false;
+      }
+      return true;
+    }
+    function request() {
+      if (!entry.value) {
+        box.replaceChildren(el("p", { className: "hint" }, "No item matches."));
+        say("No item matches.");
+        return undefined;
+      }
+      turnable();
+      return show(box, "answer", { item: entry.value, by: by.value, outcome: outcome.value, first }, drawItem);
+    }
+    async function refresh() {
+      if (!(await list())) return;
+      rememberView();
+      await request();
+    }
+    function choose(index) {
+      entry.selectedIndex = index;
+      first = 0;
+      rememberView();
+      request();
+    }
+    seek.addEventListener("input", () => { first = 0; later("written", refresh); });
+    [by, outcome].forEach((select) => select.addEventListener("change", () => {
+      first = 0;
+      remember({ [select.id]: select.value });
+      refresh();
+    }));
+    entry.addEventListener("change", () => choose(entry.selectedIndex));
+    byId("before").addEventListener("click", () => choose(entry.selectedIndex - 1));
+    byId("after").addEventListener("click", () => choose(entry.selectedIndex + 1));
+    return {
+      update() {
+        seek.value = state.get("seek") ?? "";
+        first = Number(state.get("from")) || 0;
+        refresh();
+      },
+    };
+  })();
+
   /* ==================================================================== start */
   function restore() {
     choose(state.get("tab"));
@@ -838,7 +951,7 @@
     }
     alert.hidden = true;
     byId("version").textContent = start.version;
-    const there = { sentence: start.models.length, words: start.vectors.length, run: start.run || start.predictions };
+    const there = { sentence: start.models.length, words: start.vectors.length, run: start.run || start.predictions, written: start.answers };
     Object.entries(there).forEach(([name, has]) => {
       byId(name).querySelector(".missing").hidden = Boolean(has);
       all("[data-needs], .verdicts", byId(name)).forEach((part) => { part.hidden = !has; });

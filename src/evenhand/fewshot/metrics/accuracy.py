@@ -22,35 +22,34 @@ weight, and the gap between women and men is within classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.fewshot.answers import (
     LEANINGS,
-    Answers,
+    ClassCounts,
     Counterfactuals,
-    Counts,
+    FewShotPredictions,
+    FewShotSubject,
     Tallies,
-    check_comparable,
+    comparable_tallies,
     interval_text,
+    mean_over,
     paired,
 )
 from evenhand.fewshot.data import NEITHER
-from evenhand.instruments import Declaration, Run, instrument
+from evenhand.instruments import Instrument, Run, instrument
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.jackknife import (
     Floats,
     Replicates,
-    quantile,
     replicates,
     variance_components,
 )
-
-__all__ = ["Accuracy", "accuracy"]
+from evenhand.statistics.power import quantile
 
 QUERY = "new classes"
 COUNTS = ("queries", "correct", "predicted")
@@ -60,7 +59,7 @@ GENDERS = ("male", "female", "gap")
 
 @instrument(
     name="accuracy",
-    subject="classifier",
+    subjects=("fewshot",),
     label="Few-shot accuracy",
     question="How often is a text of a class never trained on classified correctly, from a few "
     "examples of it?",
@@ -80,15 +79,24 @@ GENDERS = ("male", "female", "gap")
         "are several times too narrow.",
     ),
 )
-@dataclass(frozen=True, kw_only=True)
-class Accuracy:
-    """The accuracy of a few-shot classifier, with F1, by class and by gender."""
+class Accuracy(Instrument):
+    """Accuracy of a few-shot classifier for new classes.
 
-    declaration: ClassVar[Declaration]
+    The subject is a finished run, a classifier or answers.
 
-    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
-        """Measure a finished run, or anything with `answers` and `counterfactuals`."""
-        answers: Answers = subject.answers
+    Returns
+    -------
+    Measurement
+        With parts by "score" (f1, f1_episode), "class", "gender" (male, female, and the gap of
+        women's to men's, with a test) and "component" (SDs). The parts f1 have those by class and
+        gender too. Items are the counts by seed, split, episode and class.
+    """
+
+    def measure(
+        self, subject: FewShotSubject, material: object = None, run: Run = Run()
+    ) -> Measurement:
+        """Measure a finished run, a classifier or answers."""
+        answers = subject.answers
         name = str(subject.name)
         tallies = Tallies.of(subject)
         total, *others = (
@@ -107,7 +115,7 @@ class Accuracy:
                 **total.details,
                 **tallies.record(subject),
                 "chance": 1 / tallies.classes.shape[1],
-                "deterministic": getattr(subject, "deterministic", False),
+                "deterministic": subject.deterministic,
             },
             parts=(
                 replace(f1, parts=(*by_class["f1"], *by_gender["f1"])),
@@ -115,13 +123,27 @@ class Accuracy:
                 *by_class["accuracy"],
                 *by_gender["accuracy"],
                 *_components(answers, name, run),
+                *_no_label(answers, name, run),
             ),
         )
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:
-        """The change of accuracy, F1 and F1 by episode on the same test queries."""
-        return compare_accuracy(before, after)
+        """The change of accuracy, F1 and F1 by episode, paired on the same test queries.
+
+        What both share, easy and hard classes and texts, cancels in every replicate. `before` and
+        `after` are given without their items and parts.
+        """
+        old, new = map(scores, comparable_tallies(before, after, COUNTS))
+        changes = {
+            metric: paired(
+                before if metric == "accuracy" else before.part(metric, by="score"),
+                after if metric == "accuracy" else after.part(metric, by="score"),
+                new[metric] - old[metric],
+            )
+            for metric in SCORES
+        }
+        return replace(changes["accuracy"], parts=tuple(changes[metric] for metric in SCORES[1:]))
 
     @classmethod
     def example(cls) -> tuple[Any, None]:
@@ -129,63 +151,18 @@ class Accuracy:
         return Counterfactuals.example(), None
 
 
-def accuracy(subject: Any, *, prob: float = 0.95) -> Measurement:
-    """The accuracy of a few-shot classifier for new classes.
-
-    Parameters
-    ----------
-    subject : FewShotRun, Classifier, Answers or Counterfactuals
-    prob : float
-        The probability of the intervals.
-
-    Returns
-    -------
-    Measurement
-        With parts by "score" (f1, f1_episode), "class", "gender" (male, female, and the gap of
-        women's to men's, with a test) and "component" (SDs). The parts f1 have those by class and
-        gender too. Items are the counts by seed, split, episode and class.
-
-    """
-    return Accuracy().measure(subject, run=Run(prob=prob))
-
-
-def compare_accuracy(before: Measurement, after: Measurement) -> Comparison:
-    """The change of accuracy, F1 and F1 by episode, paired on the same test queries.
-
-    What both share, easy and hard classes and texts, cancels in every replicate. `before` and
-    `after` are given without their items and parts.
-    """
-    first, second = (Tallies.from_measurement(m, COUNTS) for m in (before, after))
-    if before.details["deterministic"]:
-        first = first.repeat(second.repeats // first.repeats or 1)
-    elif after.details["deterministic"]:
-        second = second.repeat(first.repeats // second.repeats or 1)
-    check_comparable(before, after, first, second)
-    old, new = scores(first), scores(second)
-    changes = {
-        metric: paired(
-            before if metric == "accuracy" else before.part(metric, by="score"),
-            after if metric == "accuracy" else after.part(metric, by="score"),
-            new[metric] - old[metric],
-        )
-        for metric in SCORES
-    }
-    return replace(changes["accuracy"], parts=tuple(changes[metric] for metric in SCORES[1:]))
-
-
-def scores(counts: Counts) -> Mapping[str, Replicates]:
+def scores(counts: ClassCounts) -> Mapping[str, Replicates]:
     """Accuracy, F1 over all episodes and F1 by episode, with their replicates, computed once."""
-    if "scores" not in counts.computed:
+    if "accuracy" not in counts.computed:
         tally = counts.tally()
         queries, correct, predicted = np.moveaxis(tally, 2, 0)
         within = np.stack([queries > 0, 2 * correct / np.maximum(queries + predicted, 1)], axis=2)
-        counts.computed["scores"] = {
-            "accuracy": counts.replicates(_share, tally),
-            "f1": counts.replicates(macro_f1, tally),
-            "f1_episode": counts.replicates(_share, within),
-        }
-    values: Mapping[str, Replicates] = counts.computed["scores"]
-    return values
+        counts.computed.update(
+            accuracy=counts.replicates(_share, tally),
+            f1=counts.replicates(macro_f1, tally),
+            f1_episode=counts.replicates(_share, within),
+        )
+    return {name: counts.computed[name] for name in SCORES}
 
 
 def macro_f1(sums: Floats) -> Floats:
@@ -196,13 +173,11 @@ def macro_f1(sums: Floats) -> Floats:
     """
     present = sums[..., 0] > 0
     f1 = 2 * sums[..., 1] / np.where(present, sums[..., 0] + sums[..., 2], 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(present, f1, 0).sum(-1) / present.sum(-1)
-    return mean
+    return mean_over(f1, present)
 
 
 def share(
-    values: Replicates, run: Run, query: str, *, gap: bool = False, **fields: Any
+    values: Replicates, run: Run, query: str, *, gap: bool = False, **fields: object
 ) -> Measurement:
     """A share, within 0 to 1, or the gap of two shares, with a test, from its replicates."""
     ends = [*values.interval(run.prob), *values.naive(run.prob)]
@@ -229,7 +204,7 @@ def share(
 
 
 def _by_class(
-    answers: Answers, tallies: Tallies, subject: str, run: Run
+    answers: FewShotPredictions, tallies: Tallies, subject: str, run: Run
 ) -> dict[str, list[Measurement]]:
     """Accuracy and F1 of each class, in the order of the names."""
     counts = tallies.counts
@@ -246,7 +221,8 @@ def _by_class(
     text_class = keys // most
     queries, hits = np.bincount(text) / seeds, np.bincount(text, right) / seeds
     predicted = np.take_along_axis(answers.local, answers.predicted, axis=1).ravel()
-    confused = np.bincount(label * n + predicted, minlength=n * n).reshape(n, n)
+    named = (answers.predicted >= 0).ravel()
+    confused = np.bincount((label * n + predicted)[named], minlength=n * n).reshape(n, n)
     np.fill_diagonal(confused, 0)
     parts: dict[str, list[Measurement]] = {"accuracy": [], "f1": []}
     for k in range(n):
@@ -267,7 +243,7 @@ def _by_class(
         for which, metric in enumerate(parts):
             own = values.at(which).at(k)
             spread = _opponent_variance(own, k) + _text_variance(without[:, which])
-            half = quantile(run.prob, max(1, texts - 1)) * math.sqrt(spread)
+            half = quantile((1 + run.prob) / 2, max(1, texts - 1)) * math.sqrt(spread)
             value = float(own.value)
             parts[metric].append(
                 Accuracy.declaration.result(
@@ -285,45 +261,36 @@ def _by_class(
     return parts
 
 
-def _by_gender(answers: Answers, subject: str, run: Run) -> dict[str, list[Measurement]]:
+def _by_gender(answers: FewShotPredictions, subject: str, run: Run) -> dict[str, list[Measurement]]:
     """Men's and women's accuracy and F1 and their gap; none if no class has queries of both."""
-    sides = [answers.tally(answers.genders == gender) for gender in (0, 1)]
-    values = answers.replicates(_by_side, np.concatenate(sides, axis=2))
     parts: dict[str, list[Measurement]] = {"accuracy": [], "f1": []}
-    if (answers.genders == NEITHER).any():
-        neither = answers.replicates(_of_some, answers.tally(answers.genders == NEITHER))
+
+    def add(values: Replicates, names: Sequence[str]) -> None:
         for which, (metric, own) in enumerate(parts.items()):
-            own.append(
+            own += [
                 share(
-                    neither.at(which),
+                    values.at(len(names) * which + side),
                     run,
-                    "neither",
+                    gender,
+                    gap=gender == "gap",
                     metric=metric,
                     by="gender",
                     subject=subject,
                 )
-            )
-    if not np.isfinite(values.value).all():
-        return parts
-    by_side = {
-        metric: [
-            share(
-                values.at(3 * which + side),
-                run,
-                gender,
-                gap=gender == "gap",
-                metric=metric,
-                by="gender",
-                subject=subject,
-            )
-            for side, gender in enumerate(GENDERS)
-        ]
-        for which, metric in enumerate(("accuracy", "f1"))
-    }
-    return {metric: [*both, *parts[metric]] for metric, both in by_side.items()}
+                for side, gender in enumerate(names)
+            ]
+
+    sides = [answers.tally(answers.genders == gender) for gender in (0, 1)]
+    values = answers.replicates(_by_side, np.concatenate(sides, axis=2))
+    if np.isfinite(values.value).all():
+        add(values, GENDERS)
+    neither = answers.genders == NEITHER
+    if neither.any():
+        add(answers.replicates(_of_some, answers.tally(neither)), ("neither",))
+    return parts
 
 
-def _components(answers: Answers, subject: str, run: Run) -> list[Measurement]:
+def _components(answers: FewShotPredictions, subject: str, run: Run) -> list[Measurement]:
     """The SDs that episodes, classes, seeds and splits give the accuracy of one run."""
     shape = (answers.repeats, answers.splits, -1)
     right = (answers.predicted == answers.truth).mean(axis=1)
@@ -358,6 +325,17 @@ def _components(answers: Answers, subject: str, run: Run) -> list[Measurement]:
     ]
 
 
+def _no_label(answers: FewShotPredictions, subject: str, run: Run) -> list[Measurement]:
+    """The share of queries without a predicted class, if there are any; they count as wrong."""
+    none = answers.predicted < 0
+    if not none.any():
+        return []
+    counts = answers.tally()
+    counts[..., 1] = answers.tally(none)[..., 0]
+    values = answers.replicates(_share, counts)
+    return [share(values, run, "no label", metric="no_label", by="outcome", subject=subject)]
+
+
 def _share(sums: Floats) -> Floats:
     result: Floats = sums[..., 1].sum(-1) / sums[..., 0].sum(-1)
     return result
@@ -372,26 +350,19 @@ def _recall_f1(sums: Floats) -> Floats:
 
 def _of_some(sums: Floats) -> Floats:
     """Accuracy and F1, (…, 2), the mean over the classes that have queries."""
-    scores, present = _recall_f1(sums), sums[..., 0] > 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means: Floats = np.where(present[..., None], scores, 0).sum(-2) / present.sum(-1)[..., None]
-    return means
+    values, present = _recall_f1(sums), sums[..., 0] > 0
+    return np.stack([mean_over(values[..., which], present) for which in range(2)], axis=-1)
 
 
 def _by_side(sums: Floats) -> Floats:
     """Men's, women's and the gap of accuracy, then of F1, over classes that have both."""
     men, women = _recall_f1(sums[..., :3]), _recall_f1(sums[..., 3:])
-    both: NDArray[np.bool_] = (sums[..., 0] > 0) & (sums[..., 3] > 0)
-    count = both.sum(-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [
-            np.where(both, side[..., which], 0).sum(-1) / count
-            for which in range(2)
-            for side in (men, women)
-        ]
-    return np.stack(
-        [means[0], means[1], means[1] - means[0], means[2], means[3], means[3] - means[2]], axis=-1
-    )
+    both = (sums[..., 0] > 0) & (sums[..., 3] > 0)
+    means = []
+    for which in range(2):
+        man, woman = (mean_over(side[..., which], both) for side in (men, women))
+        means += [man, woman, woman - man]
+    return np.stack(means, axis=-1)
 
 
 def _opponent_variance(values: Replicates, own: int) -> float:

@@ -35,56 +35,42 @@ ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import check_fields
 from evenhand.errors import InputError
 from evenhand.fewshot.answers import (
     LEANINGS,
     Counterfactuals,
+    FewShotSubject,
     Tallies,
-    check_comparable,
+    comparable_tallies,
     interval_text,
+    mean_over,
     paired,
 )
-from evenhand.instruments import Declaration, Evidence, Run, instrument, option
+from evenhand.instruments import Evidence, Instrument, Run, instrument, option
 from evenhand.judging import place
 from evenhand.results import Comparison, Measurement
 from evenhand.statistics.intervals import t_mean
 from evenhand.statistics.jackknife import Floats, Ints, Replicates, Statistic
 from evenhand.statistics.sequential import Seed, draw_until_clear
 
-__all__ = ["LABELS", "MEASURES", "Bias", "bias"]
-
 QUERY = "gender"
 COUNTS = (
-    "queries",
-    "association",
-    "correct_pro",
-    "predicted_pro",
-    "correct_anti",
-    "predicted_anti",
+    *("queries", "association"),
+    *("correct_pro", "predicted_pro", "correct_anti", "predicted_anti"),
 )
 VALUES = (
-    "association",
-    "gap",
-    "skew",
-    "stereotype",
-    "accuracy_pro",
-    "accuracy_anti",
-    "easier",
-    "f1_pro_male",
-    "f1_pro_female",
-    "f1_anti_male",
-    "f1_anti_female",
-    "skew_original",
-    "stereotype_original",
+    *("association", "gap", "skew", "stereotype", "accuracy_pro", "accuracy_anti", "easier"),
+    *("f1_pro_male", "f1_pro_female", "f1_anti_male", "f1_anti_female"),
+    *("skew_original", "stereotype_original"),
 )
-"""What `formulas` computes; "original" are the formulas of El Zein (2021)."""
+"""The values of `formulas`; "original" are the formulas of El Zein (2021)."""
 MEASURES = {
     "association": "association",
     "epsilon": "gap",
@@ -112,7 +98,8 @@ LABELS = {
     "mu_stereo": "μ stereo: as in eq. 21, with how much easier one side is",
 }
 """The measures in tables; a short heading before the colon."""
-STRATIFIED = ("skew", "stereotype")
+STRATIFIED = ("skew", "stereotype", *ORIGINALS)
+"""Measures in which classes of both leanings have equal weight."""
 CHUNK = 1 << 22  # signs drawn at once
 
 Verdict = Literal["robust", "not robust", "undecided"]
@@ -120,7 +107,7 @@ Verdict = Literal["robust", "not robust", "undecided"]
 
 @instrument(
     name="fewshot_bias",
-    subject="classifier",
+    subjects=("fewshot",),
     label="Few-shot gender bias",
     question="Does the classifier do better on the version of a text that fits the stereotype?",
     above="the classifier does better on the version of a text that fits the stereotype",
@@ -128,13 +115,10 @@ Verdict = Literal["robust", "not robust", "undecided"]
     formula="mean over classes c and texts x of c of log p(c | x_pro) - log p(c | x_anti); x_pro "
     "fits the stereotype of c, x_anti does not",
     source="El Zein (2021); the null distribution and the intervals for new classes are our own",
-    ideal=0.0,
-    worse="away",
     role="leads",
     size="log-odds",
     unit="texts",
     audit=True,
-    material="",
     reading="The association: how much more likely the true class is for the pro-stereotypical "
     "version of a text than for the anti-stereotypical one. The parts are association, epsilon "
     "(accuracy gap), skew (men's less women's versions, F1) and stereotype (pro- less "
@@ -147,18 +131,30 @@ Verdict = Literal["robust", "not robust", "undecided"]
         "Bias in other classes, and by other traits than gendered words and names, is not seen.",
     ),
 )
-@dataclass(frozen=True, kw_only=True)
-class Bias:
-    """The gender bias of a few-shot classifier."""
+class Bias(Instrument):
+    """Gender bias of a few-shot classifier.
 
-    declaration: ClassVar[Declaration]
+    The subject is a finished run, a classifier or counterfactuals.
 
-    margin: float = option(
-        0.05,
-        minimum=0,
-        maximum=1,
-        help="The ε of the test of ε-robustness.",
-    )
+    Returns
+    -------
+    Measurement
+        The association. Parts by "measure" are association, epsilon, skew and stereotype. The
+        value of each has its sign; the details have the size (`size`, `size_low`, `size_high`;
+        not of the association), what chance gives (`null_mean`, `null_high`, `null_p`) and the
+        size corrected for it (`corrected`: √max(0, value² less the mean of the null's squares)). A
+        measure that needs classes of both leanings is NaN where all lean to one side. Parts by
+        "original" are mu_skew and mu_stereo, equations 20 and 21 of El Zein (2021), sizes without
+        a sign, with the same details of the null distribution. Parts by "version", where the
+        queries have neutral versions, are the association three ways (man_woman, man_neutral,
+        woman_neutral), with + in classes that lean male and - in those that lean female; their
+        parts by "leaning" are without the sign. Parts by "class" are the
+        associations by class, with parts by "gender". Details: whether the classifier is ε-robust
+        (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
+        otherwise undecided). Items are the counts by seed, split, episode and class.
+    """
+
+    margin: float = option(0.05, minimum=0, maximum=1, help="The ε of the test of ε-robustness.")
     permutations: int = option(
         2000,
         minimum=1,
@@ -166,39 +162,32 @@ class Bias:
     )
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 < self.margin < 1:
             raise InputError(f"margin: expected above 0 and below 1, got {self.margin}")
 
-    def measure(self, subject: Any, material: Any = None, run: Run = Run()) -> Measurement:  # noqa: ARG002
-        """Measure a finished run, or anything with `counterfactuals`."""
-        both: Counterfactuals | None = subject.counterfactuals
-        if both is None:
+    def measure(
+        self, subject: FewShotSubject, material: object = None, run: Run = Run()
+    ) -> Measurement:
+        """Measure a finished run, a classifier or counterfactuals."""
+        both, tallies = subject.counterfactuals, Tallies.of(subject)
+        values, counts = bias_replicates(tallies), tallies.counterfactual
+        if both is None or values is None or counts is None:
             raise InputError(
                 f"{getattr(subject, 'folder', subject.name)}: expected test queries of known "
                 "gender in classes that lean male or female, its data have none: no bias can be "
                 "measured"
             )
-        tallies = Tallies.of(subject)
-        counts = both.counts()
-        values = both.original.replicates(formulas(both.strata), counts)
         null = null_values(both, self.permutations, run.seed, values)
         texts = len(np.unique(both.original.rows[both.used]))
+        strata, name = both.strata, str(subject.name)
         parts = {
-            name: replace(
-                read_measure(name, values, both.strata, run),
-                subject=str(subject.name),
-                n=texts,
+            part.query: replace(part, subject=name, n=texts)
+            for part in (
+                *(read_measure(measure, values, strata, run, null) for measure in MEASURES),
+                *read_originals(values, strata, run, null),
             )
-            for name in MEASURES
         }
-        parts = {
-            name: replace(part, details={**part.details, **_null_details(name, part, values, null)})
-            for name, part in parts.items()
-        }
-        originals = [
-            replace(part, subject=str(subject.name), n=texts)
-            for part in read_originals(values, both.strata, run, null)
-        ]
         low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
         robust: dict[str, Verdict] = {"met": "robust", "not met": "not robust"}
         verdict = robust.get(place(low, high, -math.inf, self.margin), "undecided")
@@ -221,9 +210,8 @@ class Bias:
             },
             parts=(
                 *parts.values(),
-                *originals,
-                *_by_version(both, str(subject.name), run),
-                *_by_class(both, str(subject.name), run),
+                *_by_version(both, name, run),
+                *_by_class(both, name, run),
             ),
         )
 
@@ -239,139 +227,69 @@ class Bias:
         network = measurement.details.get("network", measurement.subject)
         tests = []
         for part in measurement.select("measure"):
-            if part.query not in DECIDING:
-                continue
-            label = DECIDING[part.query]
             margin, p_value = part.details["null_high"], part.details["null_p"]
-            details = {**part.details, "draws": part.details.get("permutations")}
-            if p_value is not None and not (math.isnan(part.value) or math.isnan(p_value)):
-                ends = {"low": part.value - margin, "high": part.value + margin}
-                tests.append(
-                    Evidence(
-                        measurement=replace(
-                            part, query=network, p_value=p_value, details=details, **ends
-                        ),
-                        label=f"{label}, {network}",
-                        quantity=f"the {label.lower()} with {network}",
-                        general=part,
-                        claim="does better on a text whose gender is the usual one of its class"
-                        if part.value > 0
-                        else "does better on a text whose gender is the rarer one of its class",
-                        size="log-odds" if part.query == HEAD else "gap",
-                        points=part.query != HEAD,
-                    )
+            unknown = p_value is None or math.isnan(part.value) or math.isnan(p_value)
+            if part.query not in DECIDING or unknown:
+                continue
+            label, usual = DECIDING[part.query], "usual" if part.value > 0 else "rarer"
+            tests.append(
+                Evidence(
+                    measurement=replace(
+                        part,
+                        query=network,
+                        p_value=p_value,
+                        low=part.value - margin,
+                        high=part.value + margin,
+                        details={**part.details, "draws": part.details.get("permutations")},
+                    ),
+                    label=f"{label}, {network}",
+                    quantity=f"the {label.lower()} with {network}",
+                    general=part,
+                    claim=f"does better on a text whose gender is the {usual} one of its class",
+                    size="log-odds" if part.query == HEAD else "gap",
+                    points=part.query != HEAD,
                 )
+            )
         return tests
 
     @staticmethod
     def compare(before: Measurement, after: Measurement) -> Comparison:
-        """The change of every measure on the same test queries."""
-        return compare_bias(before, after)
+        """The change of every measure, after less before, paired on the same test queries.
+
+        `Comparison.effect` says what a change means; it is clear where its interval does not
+        contain 0.
+        """
+        first, second = comparable_tallies(before, after, COUNTS)
+        if not np.array_equal(first.leaning, second.leaning):
+            raise InputError(
+                f"{before.subject} and {after.subject}: expected the same leanings of classes"
+            )
+        old, new = bias_replicates(first), bias_replicates(second)
+        assert old is not None and new is not None  # noqa: S101, PT018
+        change, strata = new - old, first.strata
+        parts = tuple(
+            paired(
+                before.part(name, by=by),
+                after.part(name, by=by),
+                change.at(VALUES.index(value)),
+                measure_strata(name, strata),
+            )
+            for by, names in (("measure", MEASURES), ("original", ORIGINALS))
+            if before.select(by) and after.select(by)
+            for name, value in names.items()
+        )
+        head = parts[0]
+        return replace(
+            head,
+            before=replace(before, items=head.before.items, parts=()),
+            after=replace(after, items=head.before.items, parts=()),
+            parts=parts,
+        )
 
     @classmethod
     def example(cls) -> tuple[Any, None]:
         """A small subject and its material."""
         return Counterfactuals.example(), None
-
-
-def bias(
-    subject: Any,
-    *,
-    margin: float = 0.05,
-    permutations: int = 2000,
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    """The gender bias of a few-shot classifier.
-
-    Parameters
-    ----------
-    subject : FewShotRun, Classifier or Counterfactuals
-    margin : float
-        The ε of ε-robustness.
-    permutations : int
-        Permutations for the null distribution.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the intervals.
-
-    Returns
-    -------
-    Measurement
-        The association. Parts by "measure" are association, epsilon, skew and stereotype. The
-        value of each has its sign; the details have the size (`size`, `size_low`, `size_high`;
-        not of the association), what chance gives (`null_mean`, `null_high`, `null_p`) and the
-        size corrected for it (`corrected`: √max(0, value² less the mean of the null's squares)). A
-        measure that needs classes of both leanings is NaN where all lean to one side. Parts by
-        "original" are mu_skew and mu_stereo, equations 20 and 21 of El Zein (2021), sizes without
-        a sign, with the same details of the null distribution. Parts by "version", where the
-        queries have neutral versions, are the association three ways (man_woman, man_neutral,
-        woman_neutral), with + in classes that lean male and - in those that lean female; their
-        parts by "leaning" are without the sign. Parts by "class" are the
-        associations by class, with parts by "gender". Details: whether the classifier is ε-robust
-        (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
-        otherwise undecided). Items are the counts by seed, split, episode and class.
-
-    """
-    return Bias(margin=margin, permutations=permutations).measure(
-        subject, run=Run(seed=seed, prob=prob)
-    )
-
-
-def compare_bias(before: Measurement, after: Measurement) -> Comparison:
-    """The change of every measure, after less before, paired on the same test queries.
-
-    `Comparison.effect` says what a change means; it is clear where its interval does not contain 0.
-    """
-    first, second = (Tallies.from_measurement(m, COUNTS) for m in (before, after))
-    check_comparable(before, after, first, second)
-    if not np.array_equal(first.leaning, second.leaning):
-        raise InputError(
-            f"{before.subject} and {after.subject}: expected the same leanings of classes"
-        )
-    old, new = bias_replicates(first), bias_replicates(second)
-    assert old is not None and new is not None  # noqa: S101, PT018
-    parts = compare_measures(
-        old,
-        new,
-        first.strata,
-        {name: before.part(name, by="measure") for name in MEASURES},
-        {name: after.part(name, by="measure") for name in MEASURES},
-    )
-    originals = [
-        paired(
-            before.part(name, by="original"),
-            after.part(name, by="original"),
-            (new - old).at(VALUES.index(value)),
-            first.strata,
-        )
-        for name, value in ORIGINALS.items()
-        if before.select("original") and after.select("original")
-    ]
-    head = parts["association"]
-    return replace(
-        head,
-        before=replace(before, items=head.before.items, parts=()),
-        after=replace(after, items=head.before.items, parts=()),
-        parts=(*parts.values(), *originals),
-    )
-
-
-def compare_measures(
-    before: Replicates,
-    after: Replicates,
-    strata: Ints,
-    old: Mapping[str, Measurement],
-    new: Mapping[str, Measurement],
-) -> dict[str, Comparison]:
-    """The change of each measure from the replicates of `formulas` and the measurements of both."""
-    change = after - before
-    comparisons = {}
-    for name, value in MEASURES.items():
-        own, inside = change.at(VALUES.index(value)), measure_strata(name, strata)
-        comparisons[name] = paired(old[name], new[name], own, inside)
-    return comparisons
 
 
 def bias_replicates(tallies: Tallies) -> Replicates | None:
@@ -381,8 +299,7 @@ def bias_replicates(tallies: Tallies) -> Replicates | None:
     if "bias" not in tallies.computed:
         statistic = formulas(tallies.strata)
         tallies.computed["bias"] = tallies.replicates(statistic, tallies.counterfactual)
-    values: Replicates = tallies.computed["bias"]
-    return values
+    return tallies.computed["bias"]
 
 
 def formulas(strata: Ints) -> Statistic:
@@ -395,9 +312,9 @@ def formulas(strata: Ints) -> Statistic:
         count = np.where(present, queries, 1)
         f1_pro = 2 * right_pro / (count + said_pro)
         f1_anti = 2 * right_anti / (count + said_anti)
-        means = [_mean(x / count, present) for x in (association, right_pro, right_anti)]
+        means = [mean_over(x / count, present) for x in (association, right_pro, right_anti)]
         (pro_m, anti_f), (pro_f, anti_m) = (
-            [_mean(f1, present & lean) for f1 in (f1_pro, f1_anti)] for lean in leans
+            [mean_over(f1, present & lean) for f1 in (f1_pro, f1_anti)] for lean in leans
         )
         a, b = pro_m - anti_f, pro_f - anti_m
         return np.stack(
@@ -446,7 +363,8 @@ def null_values(
     for predicted in both.predicted:
         local = np.take_along_axis(answers.local, predicted, axis=1)[used]
         right = by_text(label, (predicted == answers.truth)[used].astype(np.float64))
-        sides.append(np.stack([right, by_text(local)]))
+        named = (predicted >= 0)[used].astype(np.float64)
+        sides.append(np.stack([right, by_text(local, named)]))
     half, gap = (sides[0] + sides[1]).sum(axis=1) / 2, (sides[0] - sides[1]) / 2
     flips = np.concatenate([association[None], gap]).transpose(1, 0, 2).reshape(texts, 3 * n)
     flips = flips[np.any(flips != 0, axis=1)]
@@ -478,30 +396,36 @@ def null_values(
     return np.concatenate(values)
 
 
-def read_measure(name: str, values: Replicates, strata: Ints, run: Run) -> Measurement:
+def read_measure(
+    name: str, values: Replicates, strata: Ints, run: Run, null: Floats | None = None
+) -> Measurement:
     """A measure from the replicates of `formulas`; `strata` are the leanings of the classes.
 
-    Without the null distribution; n is the number of classes.
+    With what chance gives where there is a null distribution; n is the number of classes.
     """
-    own, inside = values.at(VALUES.index(MEASURES[name])), measure_strata(name, strata)
-    value = float(own.value)
-    ends = (math.nan, math.nan) if math.isnan(value) else own.interval(run.prob, inside)
-    classes = int((strata >= 0).sum())
-    details: dict[str, Any] = {"classes": classes}
-    if name != "association":
-        size_low, size_high = fold(*ends)
-        details |= {"size": abs(value), "size_low": size_low, "size_high": size_high}
-    return Bias.declaration.result(
-        run,
-        name,
-        (value, ends[0], ends[1]),
-        by="measure",
-        n=classes,
-        interval=interval_text(own),
-        p_value=own.p_value(inside),
-        test="Student t, as the interval",
-        details=details,
-    )
+    index, inside = VALUES.index(MEASURES[name]), measure_strata(name, strata)
+    part = read_value(values.at(index), inside, run, name, by="measure", n=int((strata >= 0).sum()))
+    details: dict[str, Any] = {"classes": part.n}
+    if name != HEAD:
+        size_low, size_high = fold(part.low, part.high)
+        details |= {"size": abs(part.value), "size_low": size_low, "size_high": size_high}
+    if null is None:
+        return replace(part, details=details)
+    drawn = null[:, index]
+    corrected = math.nan
+    if not math.isnan(part.value):
+        corrected = math.sqrt(max(0.0, part.value**2 - float((drawn**2).mean())))
+    details |= _chance(part, drawn)
+    details["corrected"] = math.copysign(corrected, part.value if name == HEAD else 1.0)
+    numbers = dict(zip(VALUES, values.value.tolist(), strict=True))
+    if name == GAP:
+        details |= {key: numbers[key] for key in ("accuracy_pro", "accuracy_anti")}
+    if name in STRATIFIED:
+        details |= {key: numbers[key] for key in VALUES[6:11]}
+        original = f"{name}_original"
+        details["original"] = numbers[original]
+        details["original_null_mean"] = float(null[:, VALUES.index(original)].mean())
+    return replace(part, details=details)
 
 
 def read_originals(
@@ -514,33 +438,47 @@ def read_originals(
     """
     parts = []
     for name, key in ORIGINALS.items():
-        own = values.at(VALUES.index(key))
-        value, classes = float(own.value), int((strata >= 0).sum())
-        known = not math.isnan(value)
-        low, high = own.interval(run.prob, strata) if known else (math.nan, math.nan)
-        details: dict[str, Any] = {"classes": classes}
-        if null is not None:
-            drawn = null[:, VALUES.index(key)]
-            as_large = float((drawn >= value - 1e-12).sum())
-            details |= {
-                "null_mean": float(drawn.mean()),
-                "null_high": float(np.quantile(drawn, run.prob)),
-                "null_p": (1 + as_large) / (1 + len(drawn)) if known else math.nan,
-                "permutations": len(drawn),
-            }
+        index, n = VALUES.index(key), int((strata >= 0).sum())
+        part = read_value(values.at(index), strata, run, name, by="original", n=n, worse="higher")
+        chance = {} if null is None else _chance(part, null[:, index])
         parts.append(
-            Bias.declaration.result(
-                run,
-                name,
-                (value, max(0.0, low) if known else low, high),
-                by="original",
-                worse="higher",
-                n=classes,
-                interval=interval_text(own),
-                details=details,
+            replace(
+                part,
+                low=max(part.low, 0.0),
+                p_value=None,
+                test="",
+                details={"classes": n, **chance},
             )
         )
     return parts
+
+
+def read_value(
+    values: Replicates, strata: Ints, run: Run, query: str, **fields: object
+) -> Measurement:
+    """A value with the interval and the test for new classes."""
+    low, high = values.interval(run.prob, strata)
+    return Bias.declaration.result(
+        run,
+        query,
+        (float(values.value), low, high),
+        interval=interval_text(values),
+        p_value=values.p_value(strata),
+        test="Student t, as the interval",
+        **fields,
+    )
+
+
+def _chance(part: Measurement, drawn: Floats) -> dict[str, float]:
+    """How large a measure is in permutations, and how often as large as observed."""
+    size = np.abs(drawn)
+    as_large = float((size >= abs(part.value) - 1e-12).sum())
+    return {
+        "null_mean": float(size.mean()),
+        "null_high": float(np.quantile(size, part.prob)),
+        "null_p": math.nan if math.isnan(part.value) else (1 + as_large) / (1 + len(drawn)),
+        "permutations": len(drawn),
+    }
 
 
 def measure_strata(name: str, strata: Ints) -> Ints:
@@ -561,32 +499,6 @@ def fold(low: float, high: float) -> tuple[float, float]:
     return (low, high) if low > 0 else (-high, -low)
 
 
-def _null_details(
-    name: str, part: Measurement, values: Replicates, null: Floats
-) -> dict[str, float]:
-    value, drawn = part.value, null[:, VALUES.index(MEASURES[name])]
-    size = np.abs(drawn)
-    as_large = float((size >= abs(value) - 1e-12).sum())
-    known = not math.isnan(value)
-    corrected = math.sqrt(max(0.0, value**2 - float((drawn**2).mean()))) if known else math.nan
-    details = {
-        "null_mean": float(size.mean()),
-        "null_high": float(np.quantile(size, part.prob)),
-        "null_p": (1 + as_large) / (1 + len(drawn)) if known else math.nan,
-        "permutations": len(drawn),
-        "corrected": math.copysign(corrected, value if name == "association" else 1.0),
-    }
-    numbers = dict(zip(VALUES, values.value.tolist(), strict=True))
-    if name == "epsilon":
-        details |= {key: numbers[key] for key in ("accuracy_pro", "accuracy_anti")}
-    if name in STRATIFIED:
-        details |= {key: numbers[key] for key in VALUES[6:11]}
-        original = f"{name}_original"
-        details["original"] = numbers[original]
-        details["original_null_mean"] = float(null[:, VALUES.index(original)].mean())
-    return details
-
-
 def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
     """The association three ways, with parts by the leaning of the classes; none without neutral
     versions.
@@ -603,8 +515,8 @@ def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measureme
         gaps = [(man - woman) / count, man / count, woman / count]
         return np.stack(
             [
-                *(_mean(signs * gap, present & (strata >= 0)) for gap in gaps),
-                *(_mean(gap, present & (strata == side)) for side in (0, 1) for gap in gaps),
+                *(mean_over(signs * gap, present & (strata >= 0)) for gap in gaps),
+                *(mean_over(gap, present & (strata == side)) for side in (0, 1) for gap in gaps),
             ],
             axis=-1,
         )
@@ -612,31 +524,18 @@ def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measureme
     replicates = both.original.replicates(values, both.versions())
 
     def part(index: int, query: str, by: str, inside: Ints) -> Measurement:
-        own = replicates.at(index)
-        value = float(own.value)
-        known = not math.isnan(value)
-        low, high = own.interval(run.prob, inside) if known else (math.nan, math.nan)
-        return Bias.declaration.result(
-            run,
-            query,
-            (value, low, high),
-            by=by,
-            subject=subject,
-            n=int((inside >= 0).sum()),
-            interval=interval_text(own),
-            p_value=own.p_value(inside) if known else None,
-            test="Student t, as the interval",
-        )
+        n = int((inside >= 0).sum())
+        own = read_value(replicates.at(index), inside, run, query, by=by, subject=subject, n=n)
+        return replace(own, p_value=None) if math.isnan(own.value) else own
 
     every = np.where(strata >= 0, 0, -1)
+    sides = [(LEANINGS[side], np.where(strata == side, 0, -1)) for side in (0, 1)]
     return [
         replace(
             part(index, name, "version", every),
             parts=tuple(
-                part(
-                    3 + 3 * side + index, LEANINGS[side], "leaning", np.where(strata == side, 0, -1)
-                )
-                for side in (0, 1)
+                part(3 * number + index, leaning, "leaning", inside)
+                for number, (leaning, inside) in enumerate(sides, 1)
             ),
         )
         for index, name in enumerate(VERSIONS)
@@ -660,7 +559,7 @@ def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement
     for index in np.unique(label):
         leaning = int(both.leaning[index])
 
-        def part(values: Floats, query: str, by: str, **details: Any) -> Measurement:
+        def part(values: Floats, query: str, by: str, **details: object) -> Measurement:
             return Bias.declaration.result(
                 run,
                 query,
@@ -684,9 +583,3 @@ def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement
         total = part(means[here] * signs, answers.names[index], "class", leaning=LEANINGS[leaning])
         parts.append(replace(total, parts=tuple(by_gender)))
     return parts
-
-
-def _mean(x: Floats, present: NDArray[np.bool_]) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(present, x, 0).sum(-1) / present.sum(-1)
-    return mean

@@ -14,11 +14,12 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, require_models
 from evenhand.registry import Registry
 
 if TYPE_CHECKING:
-    from evenhand.fewshot.networks.base import Network
+    from evenhand.fewshot.networks.base import FewShotNetwork
 
 __all__ = ["LOSSES", "NAMES", "make", "options"]
 
@@ -46,7 +47,12 @@ LARGEST = 100_000
 MOST_WEIGHTS = 1 << 28
 
 NAMES = tuple(_PRESET)
-"""Every network by its name on the command line."""
+"""Every network that is trained, by its name on the command line."""
+
+IN_CONTEXT = "in-context"
+"""A causal model that reads the examples in its prompt, which is not trained."""
+
+CHOICES = (*NAMES, IN_CONTEXT)
 
 
 def options(name: str) -> tuple[str, ...]:
@@ -61,6 +67,7 @@ def options(name: str) -> tuple[str, ...]:
     return tuple(parameter for parameter in parameters if parameter not in fixed)
 
 
+@checked
 def make(
     name: str,
     dim: int,
@@ -68,7 +75,7 @@ def make(
     projection: int | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
-) -> Network:
+) -> FewShotNetwork:
     """A new network for features of width `dim`; the same seed gives the same initial weights.
 
     `projection` puts a learned linear map to that many dimensions before it, which begins as the
@@ -110,5 +117,5 @@ def make(
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network: Network = family(dim, **_PRESET[name][1], **chosen)
+        network: FewShotNetwork = family(dim, **_PRESET[name][1], **chosen)
     return network

@@ -12,10 +12,10 @@ from torch.nn import functional
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.networks import LOSSES
 
-__all__ = ["Network"]
+__all__ = ["FewShotNetwork"]
 
 
-class Network(nn.Module):
+class FewShotNetwork(nn.Module):
     """A few-shot classifier of E episodes at once: C classes, K shots, M queries, dim features.
 
     Scores (E, M, C) are log-probabilities up to a constant of each query: P = softmax(scores).
@@ -25,6 +25,8 @@ class Network(nn.Module):
     """
 
     default_loss: ClassVar[str] = "ce"
+    mean: Tensor
+    deviation: Tensor
     uses_unlabelled: ClassVar[bool] = False
     """Whether unlabelled points change the scores; the other networks ignore them."""
 
@@ -36,6 +38,12 @@ class Network(nn.Module):
         self.projection = (
             None if projection is None else nn.Parameter(_near_identity(dim, projection))
         )
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("deviation", torch.ones(dim))
+
+    def scaled(self, points: Tensor) -> Tensor:
+        """Features standardised by mean and standard deviation of the training texts."""
+        return (points - self.mean) / self.deviation
 
     def forward(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         """Scores (E, M, C) from support (E, C, K, dim), query (E, M, dim), unlabelled (E, U, dim).

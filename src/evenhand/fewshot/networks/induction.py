@@ -42,7 +42,7 @@ class Induction(Relation):
                 logits = logits + (shots @ classes.unsqueeze(-1)).squeeze(-1)
         return classes
 
-    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         return self.tensor(self.induce(support), query)  # type: ignore[no-any-return]
 
 

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evenhand.errors import InputError
-from evenhand.fewshot.networks.base import Network
+from evenhand.fewshot.networks.base import FewShotNetwork
 
 __all__ = ["MAML"]
 
 
-class MAML(Network):
+class MAML(FewShotNetwork):
     """softmax(W x + b) with W and b after `steps` full-batch steps on the support's cross-entropy:
 
     W_c ← W_c - a ∘ Σ_i (P(c | x_i) - [y_i = c]) x_i / (C K), and b likewise.
@@ -46,7 +46,7 @@ class MAML(Network):
         self.steps, self.second_order = steps, bool(second_order)
         self.log_rates = nn.Parameter(torch.full((self.width + 1,), math.log(rate)))
 
-    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         centre = support.mean(dim=(1, 2)).unsqueeze(1)
         rates = self.log_rates.exp().unsqueeze(-1)
         with torch.set_grad_enabled(self.second_order and torch.is_grad_enabled()):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from evenhand.fewshot.networks.base import Network
-from evenhand.fewshot.networks.metric import Metric
+from evenhand.fewshot.networks.metric import MetricNetwork
 
 __all__ = ["Matching"]
 
 
-class Matching(Network):
+class Matching(MetricNetwork):
     """P(c | x) = Σ of α(x, x_i) over the shots x_i of class c, α = softmax over all the support.
 
     El Zein (2021), eq. 1 and 2, with α = exp(similarity) / Σ exp(similarity): similarity is a
@@ -18,12 +17,6 @@ class Matching(Network):
     would favour the farthest.
     """
 
-    def __init__(
-        self, dim: int, *, metric: str, projection: int | None = None, scale: float | None = None
-    ) -> None:
-        super().__init__(dim, projection)
-        self.metric = Metric(metric, self.width, scale)
-
-    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         similarity: Tensor = self.metric(query, support.flatten(1, 2))
         return similarity.reshape(*query.shape[:2], *support.shape[1:3]).logsumexp(dim=-1)

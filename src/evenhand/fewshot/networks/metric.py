@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from evenhand.errors import InputError, UnknownNameError
+from evenhand.fewshot.networks.base import FewShotNetwork
 
-__all__ = ["METRICS", "Metric", "unit"]
+__all__ = ["METRICS", "Metric", "MetricNetwork", "unit"]
 
 METRICS = ("cosine", "euclidean")
 
@@ -49,6 +50,21 @@ class Metric(nn.Module):
         points, others = points - centre, others - centre
         squares = others.square().sum(-1)[:, None]
         return scale * torch.baddbmm(squares, points, others.mT, beta=-1, alpha=2)
+
+
+class MetricNetwork(FewShotNetwork):
+    """A network that compares points by a metric."""
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        metric: str = "euclidean",
+        projection: int | None = None,
+        scale: float | None = None,
+    ) -> None:
+        super().__init__(dim, projection)
+        self.metric = Metric(metric, self.width, scale)
 
 
 def unit(vectors: Tensor) -> Tensor:

@@ -6,26 +6,19 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from evenhand.fewshot.networks.base import Network
-from evenhand.fewshot.networks.metric import Metric
+from evenhand.fewshot.networks.metric import MetricNetwork
 
 __all__ = ["Prototypical", "SoftPrototypical"]
 
 
-class Prototypical(Network):
+class Prototypical(MetricNetwork):
     """P(c | x) = softmax over classes of similarity(x, p_c), p_c the mean of the class's shots.
 
     El Zein (2021), eq. 4 to 6; similarity is minus a scaled squared distance or a scaled cosine
     (`Metric`).
     """
 
-    def __init__(
-        self, dim: int, *, metric: str, projection: int | None = None, scale: float | None = None
-    ) -> None:
-        super().__init__(dim, projection)
-        self.metric = Metric(metric, self.width, scale)
-
-    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         return self.metric(query, support.mean(dim=2))  # type: ignore[no-any-return]
 
 
@@ -37,16 +30,6 @@ class SoftPrototypical(Prototypical):
     """
 
     uses_unlabelled: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        dim: int,
-        *,
-        metric: str = "euclidean",
-        projection: int | None = None,
-        scale: float | None = None,
-    ) -> None:
-        super().__init__(dim, metric=metric, projection=projection, scale=scale)
 
     def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         means = support.mean(dim=2)

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evenhand.errors import InputError
-from evenhand.fewshot.networks.base import Network
+from evenhand.fewshot.networks.base import FewShotNetwork
 
 __all__ = ["NeuralTensor", "Relation", "RelationBase", "RelationNTL"]
 
 
-class Relation(Network):
+class Relation(FewShotNetwork):
     """A relation score sigmoid(g(x, p_c)) for each pair, trained towards 1 for the right class.
 
     El Zein (2021), eq. 8 to 10. `score` gives g, the log odds of a match, so that no digit is lost
@@ -45,7 +45,7 @@ class RelationBase(Relation):
         self.second = nn.Linear(hidden, hidden)
         self.last = nn.Linear(hidden, 1)
 
-    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         of_query, of_class = self.first.weight.chunk(2, dim=1)
         classes = functional.linear(support.mean(dim=2), of_class, self.first.bias)
         pairs = functional.linear(query, of_query)[:, :, None] + classes[:, None]
@@ -90,5 +90,5 @@ class RelationNTL(Relation):
         super().__init__(dim, projection)
         self.tensor = NeuralTensor(self.width, slices)
 
-    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def score(self, support: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
         return self.tensor(support.mean(dim=2) / self.width**0.5, query)  # type: ignore[no-any-return]

@@ -1,17 +1,8 @@
-"""Corpora larger than memory: streamed through a function in several processes, in order."""
+"""Corpora larger than memory: streamed through a function in several processes, in order.
 
-from evenhand.text.corpus.formats import Csv, Form, Jsonl, Lines
-from evenhand.text.corpus.pipeline import Done, Progress, RewriteWork, Work, restore, stream
+The names that users import are listed in `__init__.pyi`, once, and loaded when first used.
+"""
 
-__all__ = [
-    "Csv",
-    "Done",
-    "Form",
-    "Jsonl",
-    "Lines",
-    "Progress",
-    "RewriteWork",
-    "Work",
-    "restore",
-    "stream",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

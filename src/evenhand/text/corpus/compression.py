@@ -9,15 +9,17 @@ import bz2
 import codecs
 import gzip
 import io
+import math
 import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import FileError
 from evenhand.files import current_reading, decode, guess_encoding
@@ -38,15 +40,15 @@ MAGIC: tuple[tuple[Codec, re.Pattern[bytes]], ...] = (
 REFUSED = {b"\xfd7zXZ\0": "xz", b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z"}
 GZIP_LEVEL = 4  # two and a half times the speed of 6, for files 4 % larger
 STEP = 1 << 16  # raw bytes read at once
-PIECE = 1 << 20  # bytes a gzip or bzip2 decompressor may give at once
+PIECE = 1 << 20
 # The zstd decompressor has no limit on its output, and a block of four bytes can hold 128 KB:
-# it is fed little at a time, the less the more comes out.
+# decompressors are fed little at a time, less when more than a PIECE comes out.
 SMALL_SIP, LARGE_SIP = 1 << 6, 1 << 12
 WIDEST_WINDOW = 1 << 31  # what `zstd --long=31` needs
 
 
 def source_name(source: str) -> str:
-    """How a source is called in messages."""
+    """The name of a source in messages."""
     return "<stdin>" if source == STDIN else source
 
 
@@ -61,7 +63,7 @@ def codec_of(path: str | Path) -> Codec:
 
 
 def detect(head: bytes) -> Codec:
-    """The compression of a file by its first bytes, whatever its name.
+    """Detect the compression of a file from its first bytes.
 
     >>> detect(gzip.compress(b"text")), detect(b"text")
     ('gz', '')
@@ -83,7 +85,7 @@ def compress(data: bytes, codec: Codec) -> bytes:
 
 
 def member_codec(path: str | Path) -> Codec:
-    """The compression of which a file may hold several parts, each compressed by itself.
+    """The compression of a file that can be a sequence of separately compressed parts.
 
     A zstd file is written as one frame, since common readers stop at the end of the first.
     """
@@ -96,33 +98,35 @@ def pack(data: bytes, codec: Codec) -> bytes:
     return compress(data, codec) if data else b""
 
 
-class Reader:
+class Reader(io.RawIOBase):
     """The content of one file or of stdin, decompressed and in UTF-8, read from front to back.
 
     `raw` is the number of bytes of the file itself that were read. With `prompt`, what has
     arrived is given out at once, for a filter at the end of a live pipe.
     """
 
+    _own = False
+    raw = 0
+
     def __init__(self, source: str, *, prompt: bool = False) -> None:
         self.name = source_name(source)
         self._own = source != STDIN
         self._file: IO[bytes] = open(source, "rb") if self._own else sys.stdin.buffer  # noqa: SIM115, PTH123
         self._prompt = prompt
-        head = self._file.read(STEP) if not prompt else self._arrived(STEP)
+        head = self._raw()
         for magic, kind in REFUSED.items():
             if head.startswith(magic):
                 self.close()
                 raise FileError(
                     self.name, f"expected plain text, gzip, bzip2 or zstd, got a {kind} file"
                 )
-        self.raw = len(head)
         self.codec = detect(head)
         self._reading = current_reading()
         self._rest = b"" if self.codec else head
         self._pieces = self._expanded(head) if self.codec else None
         try:
             if not self._reading.is_utf8:
-                self._pieces = self._recoded(self._pieces or self._plain(head))
+                self._pieces = self._recoded(self._pieces or chain([head], iter(self._raw, b"")))
                 self._rest = b""
             elif self._reading.errors == "strict":
                 self._check_text()
@@ -130,12 +134,21 @@ class Reader:
             self.close()
             raise
 
-    def read(self, size: int) -> bytes:
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer).cast("B")
+        data = self.read(len(room))
+        room[: len(data)] = data
+        return len(data)
+
+    def read(self, size: int = PIECE) -> bytes:
         """The next `size` bytes; fewer only at the end (or sooner, if prompt)."""
         parts = [self._rest]
         have = len(self._rest)
         while have < size and not (self._prompt and have):
-            piece = self._next(size - have)
+            piece = self._raw(size - have) if self._pieces is None else next(self._pieces, b"")
             if not piece:
                 break
             parts.append(piece)
@@ -160,22 +173,13 @@ class Reader:
     def close(self) -> None:
         if self._own:
             self._file.close()
+        super().close()
 
-    def _arrived(self, size: int) -> bytes:
-        """What a pipe has to give now, at least a byte unless it has ended."""
-        return bytes(self._file.read1(size))  # type: ignore[attr-defined]
-
-    def _next(self, size: int) -> bytes:
-        if self._pieces is not None:
-            return next(self._pieces, b"")
-        data = self._arrived(size) if self._prompt else self._file.read(size)
+    def _raw(self, size: int = STEP) -> bytes:
+        """The next bytes of the file itself; if prompt, those that are there."""
+        data = self._file.read1(size) if self._prompt else self._file.read(size)  # type: ignore[attr-defined]
         self.raw += len(data)
-        return data
-
-    def _raw(self) -> bytes:
-        data = self._file.read(STEP)
-        self.raw += len(data)
-        return data
+        return bytes(data)
 
     def _check_text(self) -> None:
         """Refuse what is not UTF-8 by its first bytes; Parquet is for others to read."""
@@ -184,13 +188,6 @@ class Reader:
         guess = guess_encoding(self._rest)
         if guess and not self._rest.startswith(b"PAR1"):
             raise FileError(self.name, f"expected UTF-8, got {guess}", line=1)
-
-    def _plain(self, data: bytes) -> Iterator[bytes]:
-        """The content of a file that is not compressed."""
-        while data:
-            yield data
-            data = self._arrived(STEP) if self._prompt else self._file.read(STEP)
-            self.raw += len(data)
 
     def _recoded(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """The content in UTF-8, without a byte order mark."""
@@ -221,17 +218,19 @@ class Reader:
         """The decompressed content of all members of the file, one after the other."""
         import zstandard
 
-        engine: _Engine | None = None
-        total = 0
+        engine: Any = None
+        total, sip = 0, SMALL_SIP
         while data or (data := self._raw()):
             if engine is None:
                 if self.codec == "gz":  # tapes and block devices pad with zeros
                     data = data.lstrip(b"\0")
                     if not data:
                         continue
-                engine = ENGINES[self.codec]()
+                engine = _decompressor(self.codec)
+            largest = 0
             try:
-                for piece in filter(None, engine.pieces(data)):
+                for piece in filter(None, _pieces(engine, data[:sip])):
+                    largest = max(largest, len(piece))
                     total += len(piece)
                     self._reading.check_expanded(self.name, total, self.raw)
                     yield piece
@@ -239,16 +238,39 @@ class Reader:
                 raise
             except (zlib.error, zstandard.ZstdError, OSError, ValueError) as error:
                 raise FileError(self.name, f"damaged {self.codec} data: {error}") from error
-            data = engine.unused_data
+            data = data[sip:]
             if engine.eof:
+                data = engine.unused_data + data
                 engine = None
+            sip = SMALL_SIP if largest > PIECE else min(2 * sip, LARGE_SIP)
         if engine is not None:
             raise FileError(self.name, f"the {self.codec} data ends too soon: it was cut short")
 
 
+def _decompressor(codec: Codec) -> Any:
+    """The decompressor of one member or frame: `decompress`, `eof`, `unused_data`."""
+    if codec == "gz":
+        return zlib.decompressobj(zlib.MAX_WBITS | 16)
+    if codec == "bz2":
+        return bz2.BZ2Decompressor()
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=WIDEST_WINDOW).decompressobj()
+
+
+def _pieces(engine: Any, data: bytes) -> Iterator[bytes]:
+    """Decompress some data; bzip2 in parts, since 64 bytes of it can hold 45 MB."""
+    if not isinstance(engine, bz2.BZ2Decompressor):
+        yield engine.decompress(data)
+        return
+    yield engine.decompress(data, PIECE)
+    while not (engine.eof or engine.needs_input):
+        yield engine.decompress(b"", PIECE)
+
+
 def open_content(source: str) -> io.BufferedReader:
     """The content of a file or of stdin, decompressed, as a file to be read line by line."""
-    return io.BufferedReader(_Content(Reader(source)), STEP)
+    return io.BufferedReader(Reader(source), STEP)
 
 
 def text_lines(
@@ -260,16 +282,12 @@ def text_lines(
     held in memory.
     """
     how = current_reading()
+    most, most_lines = (how.max_bytes, how.max_rows) if held else (math.inf, math.inf)
     number = total = 0
-    for lines in _blocks_of_lines(file, how.max_line):
+    for lines in _blocks_of_lines(file, how.max_record):
         block = b"".join(lines)
-        within = number > 0 and max(map(len, lines)) <= how.max_line and b"\0" not in block
-        if held:
-            within = (
-                within
-                and total + len(block) <= how.max_bytes
-                and number + len(lines) <= how.max_rows
-            )
+        within = number > 0 and max(map(len, lines)) <= how.max_record and b"\0" not in block
+        within = within and total + len(block) <= most and number + len(lines) <= most_lines
         texts: list[str] = []
         if within:
             with suppress(UnicodeDecodeError):
@@ -280,12 +298,12 @@ def text_lines(
             continue
         for line in lines:  # the first ones, and those with something wrong, which is named
             number, total = number + 1, total + len(line)
-            if len(line) > how.max_line:
-                raise how.refuse(name, f"a line of more than {how.max_line:,} bytes", number)
-            if held and total > how.max_bytes:
-                raise how.refuse(name, f"more than {how.max_bytes:,} bytes", number)
-            if held and number > how.max_rows:
-                raise how.refuse(name, f"more than {how.max_rows:,} lines", number)
+            if len(line) > how.max_record:
+                raise how.refuse(name, f"a line of more than {how.max_record:,} bytes", number)
+            if total > most:
+                raise how.refuse(name, f"more than {most:,} bytes", number)
+            if number > most_lines:
+                raise how.refuse(name, f"more than {most_lines:,} lines", number)
             yield number, decode(line, name, line=number, mark=number == 1)
 
 
@@ -301,95 +319,3 @@ def _blocks_of_lines(file: io.BufferedReader, longest: int) -> Iterator[list[byt
             lines, size, limit = [], 0, STEP
     if lines:
         yield lines
-
-
-class _Content(io.RawIOBase):
-    """What a reader gives, as the raw stream a buffer can be put on."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        room = memoryview(buffer).cast("B")
-        data = self._reader.read(len(room))
-        room[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._reader.close()
-        super().close()
-
-
-class _Engine(Protocol):
-    """One member's decompressor: pieces of bounded size; at its `eof` the rest is not its own."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def pieces(self, data: bytes) -> Iterator[bytes]: ...
-
-
-class _Library:
-    """What the decompressors of gzip and bzip2 say of themselves."""
-
-    _engine: Any
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._engine.eof)
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._engine.unused_data)
-
-
-class _Gzip(_Library):
-    def __init__(self) -> None:
-        self._engine = zlib.decompressobj(zlib.MAX_WBITS | 16)
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        while True:
-            piece = self._engine.decompress(data, PIECE)
-            data = self._engine.unconsumed_tail
-            yield piece
-            if not data and len(piece) < PIECE:
-                return
-
-
-class _Bzip2(_Library):
-    def __init__(self) -> None:
-        self._engine = bz2.BZ2Decompressor()
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        yield self._engine.decompress(data, PIECE)
-        while not (self._engine.eof or self._engine.needs_input):
-            yield self._engine.decompress(b"", PIECE)
-
-
-class _Zstd:
-    def __init__(self) -> None:
-        import zstandard
-
-        self._engine = zstandard.ZstdDecompressor(max_window_size=WIDEST_WINDOW).decompressobj()
-        self._sip = SMALL_SIP
-        self.eof = False
-        self.unused_data = b""
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        done = 0
-        while done < len(data):
-            piece = self._engine.decompress(data[done : done + self._sip])
-            done += self._sip
-            self._sip = SMALL_SIP if len(piece) > PIECE else min(2 * self._sip, LARGE_SIP)
-            yield piece
-            if self._engine.eof:
-                self.eof = True
-                self.unused_data = self._engine.unused_data + data[done:]
-                return
-
-
-ENGINES: dict[Codec, Callable[[], _Engine]] = {"gz": _Gzip, "bz2": _Bzip2, "zst": _Zstd}

@@ -1,4 +1,4 @@
-"""What a record is and where its document stands in it: a line, a JSON field, a CSV field.
+"""What a record is and where its document is: a line, a JSON field, a CSV field.
 
 A layout knows how to cut a stream of bytes into complete records, how to read the documents of a
 piece of it, and how to change one document while every other byte of its record stays.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from evenhand.text.edits import Edit, apply
 
 
 class Cut(NamedTuple):
-    """How many bytes, records and lines of a piece of a file are complete."""
+    """The complete bytes, records and lines of a piece of a file."""
 
     end: int
     records: int
@@ -36,7 +36,7 @@ class Cut(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where a piece of a file stands: its first document's number, file and line."""
+    """The position of a piece of a file: its first document's number, file and line."""
 
     first: int
     source: str
@@ -56,44 +56,24 @@ class Records:
     documents: int
 
 
-class Layout(Protocol):
-    """How the records of one file are separated, read and changed.
+class _ByLine:
+    """A layout in which every line is a record, and which is the same for every file."""
 
-    `marks` are the characters of which one closes a record, if it is not the last one.
-    """
+    marks: ClassVar[tuple[str, ...]] = ("\n",)
+    """The characters of which one closes a record, if it is not the last one."""
 
-    marks: ClassVar[tuple[str, ...]]
+    def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Self, int, list[str]]:
+        """The layout of a file, the length of its header and the columns named there."""
+        return self, 0, []
 
     def cut(self, data: bytes, *, final: bool) -> Cut:
-        """How much of the data is complete records; all of it, if possible, where it is final."""
-        ...
-
-    def parse(self, text: str, location: Location) -> Records: ...
-
-    def splice(self, record: str, edits: Sequence[Edit]) -> str:
-        """The record with the edits made in its document; nothing else of it changes."""
-        ...
-
-    def change_cell(self, record: str, change: Callable[[str], str]) -> str:
-        """The record with the text of its second column, `flip`, changed."""
-        ...
-
-    def cells(self, record: str) -> tuple[str, str]:
-        """The texts of the columns `label` and `flip` of a record."""
-        ...
+        """The extent of the complete records; all of the data, if possible, where it is final."""
+        return cut_lines(data, final=final)
 
 
-class Form(Protocol):
-    """What the user requests; it becomes a layout when a file is opened."""
-
-    def bind(
-        self, source: str, head: bytes, *, final: bool
-    ) -> tuple[Layout, int, list[str]] | None:
-        """The layout of a file, the length of its header and the columns named there.
-
-        None where more of the file is needed.
-        """
-        ...
+def count_breaks(data: bytes) -> int:
+    """The number of line breaks, however they are written."""
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def cut_lines(data: bytes, *, final: bool) -> Cut:
@@ -106,16 +86,8 @@ def cut_lines(data: bytes, *, final: bool) -> Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(_ByLine):
     """Every line is a document."""
-
-    marks: ClassVar[tuple[str, ...]] = ("\n",)
-
-    def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
-        return self, 0, []
-
-    def cut(self, data: bytes, *, final: bool) -> Cut:
-        return cut_lines(data, final=final)
 
     def parse(self, text: str, location: Location) -> Records:
         block = Block.of_lines(
@@ -124,20 +96,23 @@ class Lines:
         return Records(text, np.append(block.starts, len(text)), block, len(block))
 
     def splice(self, record: str, edits: Sequence[Edit]) -> str:
+        """The record with the edits made in its document; nothing else of it changes."""
         changed = apply(record, edits)
         if changed.count("\n") != record.count("\n"):
             raise InputError("an edit may not add or remove a line where a line is a document")
         return changed
 
-    def change_cell(self, record: str, change: Callable[[str], str]) -> str:  # noqa: ARG002
+    def change_cell(self, record: str, change: Callable[[str], str]) -> str:
+        """The record with the text of its second column, `flip`, changed."""
         raise InputError("flip: expected JSONL or CSV, which have fields, got lines")
 
-    def cells(self, record: str) -> tuple[str, str]:  # noqa: ARG002
+    def cells(self, record: str) -> tuple[str, str]:
+        """The texts of the columns `label` and `flip` of a record."""
         raise InputError("label: expected JSONL or CSV, which have fields, got lines")
 
 
 @dataclass(frozen=True, slots=True)
-class Jsonl:
+class Jsonl(_ByLine):
     """Every line is a JSON object, the document is the text of one of its fields.
 
     `flip` is a field with the person's gender, which rewriting may change too, `label` one with the
@@ -147,13 +122,6 @@ class Jsonl:
     field: str
     flip: str | None = dataclass_field(default=None, repr=False)
     label: str | None = dataclass_field(default=None, repr=False)
-    marks: ClassVar[tuple[str, ...]] = ("\n",)
-
-    def bind(self, source: str, head: bytes, *, final: bool) -> tuple[Layout, int, list[str]]:  # noqa: ARG002
-        return self, 0, []
-
-    def cut(self, data: bytes, *, final: bool) -> Cut:
-        return cut_lines(data, final=final)
 
     def parse(self, text: str, location: Location) -> Records:
         lines = text.split("\n")
@@ -192,17 +160,12 @@ class Jsonl:
         value = json.loads(record[begin:end] or "null")
         if value is None:
             return record
-        changed = change(value if isinstance(value, str) else json.dumps(value))
+        changed = change(_text_of(value))
         return record[:begin] + json.dumps(changed, ensure_ascii=record.isascii()) + record[end:]
 
     def cells(self, record: str) -> tuple[str, str]:
         row = json.loads(record.removeprefix("\ufeff"))
-        values = (row.get(self.label), row.get(self.flip))
-        label, gender = ("" if value is None else value for value in values)
-        return (
-            label if isinstance(label, str) else json.dumps(label),
-            gender if isinstance(gender, str) else json.dumps(gender),
-        )
+        return _text_of(row.get(self.label)), _text_of(row.get(self.flip))
 
     def _document(self, line: str, source: str, number: int) -> str:
         try:
@@ -222,6 +185,11 @@ class Jsonl:
         return value
 
 
+def _text_of(value: object) -> str:
+    """The value of a field as text, empty for null."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+
 ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
@@ -230,7 +198,7 @@ DECODER = json.JSONDecoder()
 
 
 def locate(line: str, field: str) -> tuple[int, int]:
-    """Where the string of a top-level field stands in a line of JSON, its quotes included.
+    """The span of the string of a top-level field in a line of JSON, its quotes included.
 
     Of several fields of that name the last one counts, as it does when the line is read.
 
@@ -295,7 +263,7 @@ def _skip(line: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     return "null" if value is None else names.get(type(value), "a number")
 
@@ -326,8 +294,9 @@ class Csv:
 
     def bind(
         self, source: str, head: bytes, *, final: bool
-    ) -> tuple[Layout, int, list[str]] | None:
-        delimiter = self.delimiter or _delimiter_of(source)
+    ) -> tuple[CsvLayout, int, list[str]] | None:
+        """As for lines; None where more of the file is needed."""
+        delimiter = self.delimiter or ("\t" if ending_of(source) == ".tsv" else ",")
         begin = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         match = _record_bytes(delimiter, final).match(head, begin)
         if match is None:
@@ -337,8 +306,8 @@ class Csv:
         columns = _columns(decode(match.group(), source, line=1), delimiter)
         if columns == [""]:
             raise FileError(source, f"expected a header with a column '{self.field}'", line=1)
-        for name in filter(None, (self.field, self.flip, self.label)):
-            if columns.count(name) != 1:
+        for name in (self.field, self.flip, self.label):
+            if name is not None and columns.count(name) != 1:
                 count = "no" if name not in columns else "more than one"
                 known = ", ".join(columns)
                 raise FileError(source, f"{count} column '{name}' (columns: {known})", line=1)
@@ -365,9 +334,7 @@ class CsvLayout:
         while end < len(data) and (record := match(data, end)):
             end = record.end()
             records += 1
-        complete = data[:end]
-        lines = complete.count(b"\n") + complete.count(b"\r") - complete.count(b"\r\n")
-        return Cut(end, records, lines)
+        return Cut(end, records, count_breaks(data[:end]))
 
     def parse(self, text: str, location: Location) -> Records:
         match = _field(self.delimiter, self.column).match
@@ -396,33 +363,30 @@ class CsvLayout:
         )
         return Records(text, np.array(bounds, dtype=np.int64), block, len(documents) - blank)
 
-    def splice(self, record: str, edits: Sequence[Edit]) -> str:
-        match = _field(self.delimiter, self.column).match(record)
+    def _located(self, record: str, column: int | None) -> tuple[str, int, int]:
+        """A field of a record as it is written, and where it stands."""
+        number = column or 0
+        match = _field(self.delimiter, number).match(record)
         if match is None or match.group(1) is None:
-            raise InputError(f"too few fields: expected at least {self.column + 1}")
-        begin, end = match.span(1)
-        return record[:begin] + self._splice_field(match.group(1), edits) + record[end:]
+            raise InputError(f"too few fields: expected at least {number + 1}")
+        return match.group(1), match.start(1), match.end(1)
+
+    def splice(self, record: str, edits: Sequence[Edit]) -> str:
+        written, begin, end = self._located(record, self.column)
+        return record[:begin] + self._splice_field(written, edits) + record[end:]
 
     def change_cell(self, record: str, change: Callable[[str], str]) -> str:
-        match = _field(self.delimiter, self.flip or 0).match(record)
-        if match is None or match.group(1) is None:
-            raise InputError(f"too few fields: expected at least {(self.flip or 0) + 1}")
-        begin, end = match.span(1)
-        value = _value(match.group(1))
+        written, begin, end = self._located(record, self.flip)
+        value = _value(written)
         changed = change(value)
         if changed == value:
             return record
-        quoted = match.group(1).startswith('"')
+        quoted = written.startswith('"')
         return record[:begin] + (f'"{_doubled(changed)}"' if quoted else changed) + record[end:]
 
     def cells(self, record: str) -> tuple[str, str]:
-        label, gender = (
-            _field(self.delimiter, column or 0).match(record) for column in (self.label, self.flip)
-        )
-        if label is None or gender is None or label.group(1) is None or gender.group(1) is None:
-            most = max(self.label or 0, self.flip or 0) + 1
-            raise InputError(f"too few fields: expected at least {most}")
-        return _value(label.group(1)), _value(gender.group(1))
+        label, gender = (self._located(record, each)[0] for each in (self.label, self.flip))
+        return _value(label), _value(gender)
 
     def _splice_field(self, raw: str, edits: Sequence[Edit]) -> str:
         if raw.startswith('"') and raw.endswith('"') and '"' not in raw[1:-1].replace('""', ""):
@@ -435,12 +399,18 @@ class CsvLayout:
         return f'"{_doubled(changed)}"'
 
 
+Form: TypeAlias = Lines | Jsonl | Csv
+"""The format as requested; it becomes a layout when a file is opened."""
+RecordLayout: TypeAlias = Lines | Jsonl | CsvLayout
+"""How the records of one file are separated, read and changed."""
+
+
 def _doubled(text: str) -> str:
     return text.replace('"', '""')
 
 
 def _value(raw: str) -> str:
-    """What a field says: quotes off; text behind the closing quote belongs to it, as csv has it."""
+    """The value of a field without quotes; text after the closing quote counts, as in csv."""
     if not raw.startswith('"'):
         return raw
     inner = QUOTED.match(raw)
@@ -452,7 +422,7 @@ QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"')
 
 
 def _pattern(delimiter: str) -> tuple[str, str]:
-    """One field, and one field behind a delimiter, as regular expressions that never go back."""
+    """One field, and one field after a delimiter, as regular expressions that never go back."""
     mark = re.escape(delimiter)
     field = rf'(?>{QUOTED.pattern}[^{mark}\r\n]*+|[^"{mark}\r\n][^{mark}\r\n]*+|)'
     return field, f"{mark}{field}"
@@ -487,7 +457,22 @@ def _columns(header: str, delimiter: str) -> list[str]:
     return names
 
 
-def _delimiter_of(source: str) -> str:
-    path = Path(source)
-    name = path.with_suffix("") if codec_of(path) else path
-    return "\t" if name.suffix.lower() == ".tsv" else ","
+FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv"}
+"""The formats of files with fields, by ending."""
+
+
+def ending_of(source: str) -> str:
+    """The ending of a file's name in lower case, its compression ignored.
+
+    >>> ending_of("Bios.CSV.gz"), ending_of("notes.txt")
+    ('.csv', '.txt')
+    """
+    path = Path(source.lower())
+    return (path.with_suffix("") if codec_of(path) else path).suffix
+
+
+def make_form(name: str | None, field: str | None) -> Form:
+    """How documents are cut out of a format: lines, or the field of jsonl, csv or tsv."""
+    if name in (None, "lines") or field is None:
+        return Lines()
+    return Jsonl(field) if name == "jsonl" else Csv(field, delimiter="\t" if name == "tsv" else ",")

@@ -7,45 +7,39 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from evenhand.errors import FileError, InputError
 from evenhand.files import current_reading, reading, real_path
-from evenhand.text.block import Block
+from evenhand.text.block import Block, Done
 from evenhand.text.corpus.compression import STDIN, Codec, member_codec, pack
-from evenhand.text.corpus.formats import Form, Layout, Lines, Records
+from evenhand.text.corpus.formats import Form, Lines, RecordLayout, Records
 from evenhand.text.corpus.pool import ordered
-from evenhand.text.corpus.reading import Chunk, Position, chunks, total_size
-from evenhand.text.corpus.writing import STDOUT, Target, run_key
+from evenhand.text.corpus.reading import Chunk, CorpusPosition, chunks, total_size
+from evenhand.text.corpus.writing import STDOUT, OutputTarget, run_key
 from evenhand.text.edits import Edit, apply, invert
-from evenhand.text.rewrite import Rewriter
-from evenhand.text.rewrite.stereotype import Selection
+from evenhand.text.tokens import match_case
+
+if TYPE_CHECKING:
+    from evenhand.text.rewrite import Rewriter
+    from evenhand.text.rewrite.stereotype import Selection
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What one block became: text to write, text for the second file, and counts to add up."""
+CorpusWork: TypeAlias = Callable[[Block], Done]
+"""A function of a block of documents that can be sent to another process.
 
-    output: str
-    edits: str = ""
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
-class Work(Protocol):
-    """A function of a block of documents that can be sent to another process.
-
-    What it does with a document may depend on the document and its number, not on the block, so
-    that the output is the same however the corpus is cut.
-    """
-
-    def __call__(self, block: Block) -> Done: ...
+What it does with a document may depend on the document and its number, not on the block, so that
+the output is the same however the corpus is cut.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ class RewriteWork:
     flip: Flip | None = None
     select: Selection | None = None
 
-    def rewrite(self, records: Records, layout: Layout, *, log: bool = False) -> Done:
+    def rewrite(self, records: Records, layout: RecordLayout, *, log: bool = False) -> Done:
         """The records rewritten and, if requested, a JSON line for each edit."""
         counts = Counter(documents=records.documents, changed=0, edits=0)
         if not len(records.block):
@@ -75,21 +69,21 @@ class RewriteWork:
             edits = self._selected(records, layout, edits, counts)
         if not edits:
             return Done(records.text, counts=counts)
-        counts.update(f"rule:{rule}" for rule in _rules(edits))
+        counts.update(f"rule:{edit.rule}" for edit in edits)
         counts["edits"] = len(edits)
         if not (self.append or log) and isinstance(layout, Lines):
-            offsets = np.fromiter((edit.offset for edit in edits), np.int64, len(edits))
-            counts["changed"] = len(np.unique(records.block.owner(offsets)))
+            counts["changed"] = len(np.unique(records.block.owners(edits)))
             return Done(layout.splice(records.text, edits), counts=counts)
         pieces: list[str] = []
         lines: list[str] = []
         done = 0
-        for index, document_edits in _by_document(records.block, edits):
+        for index, document_edits in records.block.by_document(edits):
             begin, end = records.bounds[index : index + 2].tolist()
             record = records.text[begin:end]
             changed = layout.splice(record, document_edits)
             if self.flip is not None:
-                changed = self._flip(layout, changed, records.block, index)
+                with _located(records.block, index):
+                    changed = layout.change_cell(changed, self.flip)
             pieces.append(records.text[done:begin])
             if self.append:
                 pieces.append(record if record[-1] in layout.marks else record + "\n")
@@ -105,7 +99,7 @@ class RewriteWork:
         return Done("".join(pieces), "".join(lines), counts)
 
     def _selected(
-        self, records: Records, layout: Layout, edits: list[Edit], counts: Counter[str]
+        self, records: Records, layout: RecordLayout, edits: list[Edit], counts: Counter[str]
     ) -> list[Edit]:
         """The edits of the records that are to be rewritten."""
         assert self.select is not None  # noqa: S101
@@ -115,27 +109,25 @@ class RewriteWork:
             record = records.text[begin:end]
             if not record.strip():
                 continue
-            try:
+            with _located(records.block, index):
                 reason = self.select.reason(*layout.cells(record))
-            except InputError as error:
-                line = records.block.line(index)
-                raise FileError(records.block.source, str(error), line=line) from None
             wanted[index] = not reason
             if reason:
                 counts[f"unchanged:{reason}"] += 1
-        offsets = np.fromiter((edit.offset for edit in edits), np.int64, len(edits))
-        owners = records.block.owner(offsets) if len(edits) else offsets
+        owners = records.block.owners(edits)
         left = int(wanted.sum()) - len(np.unique(owners[wanted[owners]]))
         if left:
             counts["unchanged:no gendered word"] += left
         return [edit for edit, use in zip(edits, wanted[owners].tolist(), strict=True) if use]
 
-    def _flip(self, layout: Layout, record: str, block: Block, index: int) -> str:
-        assert self.flip is not None  # noqa: S101
-        try:
-            return layout.change_cell(record, self.flip)
-        except InputError as error:
-            raise FileError(block.source, str(error), line=block.line(index)) from None
+
+@contextmanager
+def _located(block: Block, index: int) -> Iterator[None]:
+    """Name the file and the line of a document in an error about its record."""
+    try:
+        yield
+    except InputError as error:
+        raise FileError(block.source, str(error), line=block.line(index)) from None
 
 
 GENDER_CODES = (
@@ -171,33 +163,9 @@ class Flip:
                 to_female = word.lower() == male
                 if self.direction == ("female-to-male" if to_female else "male-to-female"):
                     return code
-                return code.replace(word, _in_case_of(word, female if to_female else male))
+                return code.replace(word, match_case(word, female if to_female else male))
         known = ", ".join("/".join(pair) for pair in GENDER_CODES)
         raise InputError(f"column '{self.column}': expected a gender ({known}), got '{word}'")
-
-
-def _in_case_of(model: str, word: str) -> str:
-    if model.isupper():
-        return word.upper()
-    return word.capitalize() if model[0].isupper() else word
-
-
-def _rules(edits: Sequence[Edit]) -> Iterator[str]:
-    return (edit.rule for edit in edits)
-
-
-def _by_document(block: Block, edits: Sequence[Edit]) -> Iterator[tuple[int, list[Edit]]]:
-    """The edits of each document that has some, their offsets counted from where it begins."""
-    offsets = np.fromiter((edit.offset for edit in edits), np.int64, len(edits))
-    owners = block.owner(offsets)
-    changed, firsts = np.unique(owners, return_index=True)
-    ends = [*firsts[1:].tolist(), len(edits)]
-    for index, first, end in zip(changed.tolist(), firsts.tolist(), ends, strict=True):
-        start = int(block.starts[index])
-        yield (
-            index,
-            [Edit(e.offset - start, e.rule, e.before, e.after) for e in edits[first:end]],
-        )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -238,7 +206,7 @@ Progress = Callable[[int, int | None], None]
 def stream(
     sources: Sequence[str | Path],
     output: str | Path,
-    work: Work | RewriteWork,
+    work: CorpusWork | RewriteWork,
     *,
     form: Form = Lines(),  # noqa: B008
     edits: str | Path | None = None,
@@ -247,6 +215,7 @@ def stream(
     block_size: int = 1 << 20,
     progress: Progress | None = None,
     fingerprint: str | None = None,
+    folders: bool = True,
 ) -> Counter[str]:
     """Apply a function to every block of the sources and write the results in order.
 
@@ -258,7 +227,7 @@ def stream(
     output : path
         "-" is stdout. A name that ends in .gz, .bz2 or .zst is compressed. The file appears when
         it is complete.
-    work : Work or RewriteWork
+    work : CorpusWork or RewriteWork
     form : Form
         How documents are cut out of the files: `Lines()`, `Jsonl(field)` or `Csv(field)`.
     edits : path, optional
@@ -275,6 +244,8 @@ def stream(
     progress : callable, optional
     fingerprint : str, optional
         All that the output depends on; by default the `repr` of the work.
+    folders : bool
+        Whether what is written names the sources with their folders.
 
     Returns
     -------
@@ -298,9 +269,9 @@ def stream(
         key = run_key(names, encoding=current_reading().encoding, **settings)
     log = edits is not None
     encoding = current_reading().encoding
-    task = _Task(work, member_codec(output), member_codec(edits or ""), log, encoding)
+    task = _Task(work, member_codec(output), member_codec(edits or ""), log, encoding, folders)
     total = total_size(names) if known else None
-    with Target(output, edits, key) as target:
+    with OutputTarget(output, edits, key) as target:
         pieces = chunks(
             names,
             form,
@@ -318,28 +289,25 @@ def stream(
     return Counter(target.state.counts)
 
 
-class _Result(NamedTuple):
-    """What a worker gives back for a chunk, ready to be written."""
-
-    output: bytes
-    edits: bytes
-    counts: Mapping[str, int]
-
-
 @dataclass(frozen=True, slots=True)
 class _Task:
     """All that is done to a chunk where the work is done: decode, work, encode, compress."""
 
-    work: Work | RewriteWork
+    work: CorpusWork | RewriteWork
     codec: Codec
     edits_codec: Codec
     log: bool
     encoding: str
+    folders: bool
 
-    def __call__(self, chunk: Chunk) -> _Result:
+    def __call__(self, chunk: Chunk) -> tuple[bytes, bytes, Mapping[str, int]]:
+        """The output, the edits and the counts, ready to be written."""
         with reading(encoding=self.encoding):
             text = chunk.text()
         records = chunk.layout.parse(text, chunk.location)
+        if not self.folders:
+            name = Path(records.block.source).name
+            records = replace(records, block=replace(records.block, source=name))
         prefix = b""
         if isinstance(self.work, RewriteWork):
             prefix = chunk.prefix
@@ -347,12 +315,10 @@ class _Task:
         elif len(records.block):
             done = self.work(records.block)
         else:
-            return _Result(b"", b"", {})
-        return _Result(
-            pack(prefix + encode(done.output), self.codec),
-            pack(encode(done.edits), self.edits_codec) if self.log else b"",
-            dict(done.counts),
-        )
+            return b"", b"", {}
+        output = pack(prefix + encode(done.output), self.codec)
+        edits = pack(encode(done.edits), self.edits_codec) if self.log else b""
+        return output, edits, dict(done.counts)
 
 
 def encode(text: str) -> bytes:
@@ -368,7 +334,7 @@ def encode(text: str) -> bytes:
 
 
 def check(sources: Sequence[str], output: str | Path, edits: str | Path | None = None) -> None:
-    """That the inputs can be read, and that nothing is written over them or over each other."""
+    """Check that the inputs can be read, and that outputs overwrite neither them nor each other."""
     if not sources:
         raise InputError("no input: expected at least one file, or - for stdin")
     targets = [str(path) for path in (output, edits) if path is not None and str(path) != STDOUT]
@@ -417,7 +383,7 @@ def restore(
         raise InputError("encoding: what a rewriting writes is in UTF-8, whatever its input was")
     changes = _Changes(str(edits), append=append)
     codec = member_codec(destination)
-    with Target(destination, None, None) as target:
+    with OutputTarget(destination, None, None) as target:
         held, documents = b"", 0
         for chunk in chunks([str(output)], form):
             documents = chunk.after.document
@@ -425,12 +391,12 @@ def restore(
             restored = chunk.prefix + encode(text)
             if cut_short:  # a newline was put between the last record and its copy
                 held, restored = (held, restored[:-1]) if restored else (held[:-1], b"")
-            target.add(Position(), pack(held, codec), b"", {})
+            target.add(CorpusPosition(), pack(held, codec), b"", {})
             held = restored
         if isinstance(form, Lines):
             text, cut_short = changes.undo_vanished(documents)
             held = (held[:-1] if cut_short else held) + encode(text)
-        target.add(Position(), pack(held, codec), b"", {})
+        target.add(CorpusPosition(), pack(held, codec), b"", {})
         changes.check_end()
         target.finish()
     return changes.done
@@ -438,12 +404,12 @@ def restore(
 
 @dataclass(slots=True)
 class _Change:
-    """What was done to one document, and the line on which the file of edits says so."""
+    """The edits of one document, and their line in the file of edits."""
 
     document: int
     line: int
-    edits: list[Edit] = field(default_factory=list)
-    record: str | None = None
+    edits: Sequence[Edit]
+    record: str | None
 
 
 class _Changes:
@@ -506,22 +472,19 @@ class _Changes:
             raise FileError(self._path, problem, line=self._next.line)
 
     def _read(self) -> Iterator[_Change]:
-        change: _Change | None = None
-        for chunk in chunks([self._path], Lines()):
-            lines = chunk.text().split("\n")
-            for number, line in enumerate(lines, chunk.location.line):
-                if not line:
-                    continue
-                document, edit, record = self._edit(line, number)
-                if change is None or document != change.document:
-                    if change is not None:
-                        if document < change.document:
-                            raise FileError(self._path, "documents out of order", line=number)
-                        yield change
-                    change = _Change(document, number, record=record)
-                change.edits.append(edit)
-        if change is not None:
-            yield change
+        rows = (
+            (number, *self._edit(line, number))
+            for chunk in chunks([self._path], Lines())
+            for number, line in enumerate(chunk.text().split("\n"), chunk.location.line)
+            if line
+        )
+        last = 0
+        for document, group in groupby(rows, key=itemgetter(1)):
+            numbers, _, edits, records = zip(*group, strict=True)
+            if document < last:
+                raise FileError(self._path, "documents out of order", line=numbers[0])
+            last = document
+            yield _Change(document, numbers[0], edits, records[0])
 
     def _edit(self, line: str, number: int) -> tuple[int, Edit, str | None]:
         try:

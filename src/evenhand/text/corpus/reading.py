@@ -10,11 +10,11 @@ from pathlib import Path
 from evenhand.errors import FileError
 from evenhand.files import current_reading, decode, show_size
 from evenhand.text.corpus.compression import STDIN, Reader
-from evenhand.text.corpus.formats import Form, Layout, Location
+from evenhand.text.corpus.formats import Form, Location, RecordLayout, count_breaks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class CorpusPosition:
     """How far the reading is: file, offset in its content, and the numbers of what comes next.
 
     `open_end` says that the last record read lacked its newline.
@@ -38,9 +38,9 @@ class Chunk:
 
     data: bytes
     location: Location
-    layout: Layout
+    layout: RecordLayout
     prefix: bytes
-    after: Position
+    after: CorpusPosition
     done: int
 
     def text(self) -> str:
@@ -58,7 +58,7 @@ def chunks(
     form: Form,
     *,
     size: int = 1 << 20,
-    start: Position | None = None,
+    start: CorpusPosition | None = None,
     same_columns: bool = True,
     prompt: bool = False,
 ) -> Iterator[Chunk]:
@@ -67,7 +67,7 @@ def chunks(
     With `same_columns`, all tables must have the header of the first one, which is given out once.
     With `prompt`, a piece is given out as soon as a record is complete.
     """
-    position = start or Position()
+    position = start or CorpusPosition()
     columns: list[str] | None = None
     if position.file and same_columns:
         with closing(_Opened(sources[0], form, size)) as first:
@@ -83,7 +83,9 @@ def chunks(
             for chunk in opened.chunks(position, index, before):
                 position = chunk.after
                 yield chunk
-        position = Position(file=index + 1, document=position.document, open_end=position.open_end)
+        position = CorpusPosition(
+            file=index + 1, document=position.document, open_end=position.open_end
+        )
 
 
 class _Opened:
@@ -105,7 +107,7 @@ class _Opened:
     def close(self) -> None:
         self._reader.close()
 
-    def chunks(self, start: Position, index: int, before: int) -> Iterator[Chunk]:
+    def chunks(self, start: CorpusPosition, index: int, before: int) -> Iterator[Chunk]:
         """The records from `start` on, which is in this file or at the end of the one before."""
         header, offset, line, prefix = b"", start.offset, start.line, b""
         if start.offset:
@@ -113,7 +115,7 @@ class _Opened:
         else:
             header = self._take(len(self._header))
             offset = len(header)
-            line = 1 + _breaks(header)
+            line = 1 + count_breaks(header)
             prefix = header if index == 0 else b""
         open_end = self._open(prefix) if prefix else start.open_end
         document = start.document
@@ -141,7 +143,7 @@ class _Opened:
                 open_end = self._open(data)
             offset, line, document = offset + cut.end, line + cut.lines, document + cut.records
             if data or prefix:
-                after = Position(
+                after = CorpusPosition(
                     file=index, offset=offset, document=document, line=line, open_end=open_end
                 )
                 yield Chunk(
@@ -156,7 +158,7 @@ class _Opened:
                 return
             size, prefix = self._size, b""
 
-    def _bind(self, form: Form) -> tuple[Layout, bytes, list[str]]:
+    def _bind(self, form: Form) -> tuple[RecordLayout, bytes, list[str]]:
         how = current_reading()
         longest, size = how.max_record, 0
         while True:
@@ -188,7 +190,3 @@ class _Opened:
     def _skip(self, count: int) -> None:
         held = len(self._take(count))
         self._reader.skip(count - held)
-
-
-def _breaks(data: bytes) -> int:
-    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")

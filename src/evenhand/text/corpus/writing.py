@@ -18,28 +18,37 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from evenhand.errors import FileError, InputError, PartialFailure
-from evenhand.files import LENIENT, reading, real_path, to_json
+from evenhand.files import (
+    DISK_FULL,
+    LENIENT,
+    own_entries,
+    plain,
+    reading,
+    real_path,
+    replace_file,
+    to_json,
+)
 from evenhand.text.corpus.compression import Codec, Reader, codec_of, compress
-from evenhand.text.corpus.reading import Position
+from evenhand.text.corpus.reading import CorpusPosition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+@dataclass(frozen=True, slots=True)
+class RunState:
     """The position in the input, with what was written to each file and counted up to it."""
 
-    position: Position = field(default_factory=Position)
+    position: CorpusPosition = field(default_factory=CorpusPosition)
     done: Sequence[int] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def run_key(sources: Sequence[str], **settings: str) -> str:
-    """What makes two runs the same one: the files as they are now, and all settings."""
+    """The identity of a run: the files as they are now, and all settings."""
     files = []
     for source in sources:
         stat = Path(source).stat()
@@ -48,135 +57,74 @@ def run_key(sources: Sequence[str], **settings: str) -> str:
     return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class Checkpoint:
-    """The file that holds the state of a run, replaced atomically."""
-
-    def __init__(self, output: str | Path, key: str) -> None:
-        target = real_path(output)
-        self._path = target.with_name(f".{target.name}.progress.json")
-        self._key = key
-
-    def load(self) -> State | None:
-        """The state of an earlier run of the same command, if one was broken off."""
-        try:
-            saved = json.loads(self._path.read_bytes())
-            if saved["key"] != self._key:
-                return None
-            return State(
-                position=Position(**saved["position"]),
-                done=saved["done"],
-                counts=saved["counts"],
-            )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-
-    def save(self, state: State) -> None:
-        content = to_json(
-            {
-                "key": self._key,
-                "position": asdict(state.position),
-                "done": state.done,
-                "counts": state.counts,
-            }
-        )
-        new = self._path.with_name(self._path.name + ".new")
-        with new.open("w", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, self._path)
-
-    def remove(self) -> None:
-        for path in (self._path, self._path.with_name(self._path.name + ".new")):
-            path.unlink(missing_ok=True)
-
-
 STDOUT = "-"
 COPY = 1 << 20
 
 
 class ReaderGone(Exception):  # noqa: N818
-    """Nobody reads the output any more: the other end of the pipe is closed."""
-
-
-class Sink(Protocol):
-    """What output is written to."""
-
-    resumable: bool
-    done: int  # bytes written, as `rewind` takes them
-
-    def write(self, data: bytes) -> None: ...
-    def settle(self) -> None:
-        """Have everything written so far safely on disk."""
-        ...
-
-    def rewind(self, done: int) -> bool:
-        """Go back to a settled position; False where that cannot be done."""
-        ...
-
-    def commit(self) -> None: ...
-    def close(self, *, keep: bool) -> None:
-        """Stop without completing; what was written stays, under its temporary name, if wanted."""
-        ...
+    """The reader of the output has closed its end of the pipe."""
 
 
 def open_sink(path: str | Path) -> Sink:
     """The sink for a path, or for `-`; a device or a pipe is written to directly."""
     if str(path) == STDOUT:
-        return _Stream(None)
+        return Sink(None)
     given = Path(path)
     if given.is_dir():
         raise FileError(path, "is a folder: expected a file to write")
     if given.exists() and not given.is_file():
         if codec_of(path) == "zst":
             raise FileError(path, "zstd can be written to a file only, not to a pipe")
-        return _Stream(given)
+        return Sink(given)
     target = real_path(given)
     if not target.parent.is_dir():
         raise FileError(path, "cannot be written: its folder does not exist")
     return _Partial(target, codec_of(target))
 
 
-class _Stream:
-    """stdout, a device or a named pipe: nothing there that could be replaced or continued."""
+class Sink:
+    """What output is written to; by itself stdout, a device or a named pipe.
+
+    There is nothing there that could be replaced or resumed; `_Partial` is a file. `done` counts
+    the bytes written, as `rewind` takes them.
+    """
 
     resumable = False
+    done = 0
 
     def __init__(self, path: Path | None) -> None:
         self._file = sys.stdout.buffer if path is None else path.open("wb")
         self._own = path is not None
-        self.done = 0
 
     def write(self, data: bytes) -> None:
         try:
             self._file.write(data)
             self._file.flush()
         except BrokenPipeError:
-            self._silence()
+            nowhere = os.open(os.devnull, os.O_WRONLY)  # no complaint when the process ends
+            os.dup2(nowhere, self._file.fileno())
+            os.close(nowhere)
             raise ReaderGone from None
 
     def settle(self) -> None:
-        """Nothing to do: whatever is written is gone."""
+        """Have everything written so far safely on disk."""
 
     def rewind(self, done: int) -> bool:
+        """Go back to a settled position; False where that cannot be done."""
         return not done
 
     def commit(self) -> None:
+        """Complete the output."""
         self.close(keep=True)
 
     def close(self, *, keep: bool) -> None:
+        """Stop; what was written stays if wanted, under its temporary name."""
         if self._own:
             with nullcontext() if keep else suppress(OSError):  # what could not be written before
                 self._file.close()
 
-    def _silence(self) -> None:
-        """Let nothing complain of the closed pipe when the process ends."""
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._file.fileno())
-        os.close(nowhere)
 
-
-class _Partial:
+class _Partial(Sink):
     """A file written under a temporary name beside its own; locked, so that two runs cannot mix."""
 
     resumable = True
@@ -188,13 +136,10 @@ class _Partial:
         self._handle = self._locked(self._path)
         self._packer: Any = _packer() if codec == "zst" else None
         self._torn = False  # a write was broken off
-        self.done = 0
 
     def write(self, data: bytes) -> None:
-        self._torn = True
         self._put(data if self._packer is None else self._packer.compress(data))
         self.done += len(data)
-        self._torn = False
 
     def settle(self) -> None:
         if self._packer is not None:
@@ -202,9 +147,7 @@ class _Partial:
 
             if self._torn:
                 raise OSError(errno.EIO, "a frame with a gap cannot be continued")
-            self._torn = True
             self._put(self._packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
-            self._torn = False
         os.fsync(self._handle)
 
     def rewind(self, done: int) -> bool:
@@ -232,14 +175,17 @@ class _Partial:
         os.close(self._handle)
 
     def _put(self, data: bytes) -> None:
+        self._torn = True
         view = memoryview(data)
         while view:
             view = view[os.write(self._handle, view) :]
+        self._torn = False
 
     def _locked(self, path: Path) -> int:
         """The open file; the lock must be on the file that now has the name, not on an old one."""
         while True:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(path, flags, 0o666)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -290,10 +236,9 @@ def _packer() -> Any:
 
 
 INTERVAL = 2.0  # seconds between two checkpoints
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Target:
+class OutputTarget:
     """What a run writes to, and `state`: how far it has come, at first where an earlier run was.
 
     After an error, what was written stays so that the same run can resume, if that is possible
@@ -306,24 +251,24 @@ class Target:
         self._names = [str(output), *([] if edits is None else [str(edits)])]
         self._sinks: list[Sink] = []
         try:
-            self._sinks.append(open_sink(output))
-            if edits is not None:
-                self._sinks.append(open_sink(edits))
+            for name in self._names:
+                self._sinks.append(open_sink(name))
         except BaseException:
             self._close(keep=True)
             raise
-        self._checkpoint: Checkpoint | None = None
+        self._key = key
+        self._checkpoint: Path | None = None
         if all(sink.resumable for sink in self._sinks):
-            checkpoint = Checkpoint(output, key or "")
+            target = real_path(output)
+            self._checkpoint = target.with_name(f".{target.name}.progress.json")
             if key is None:
-                checkpoint.remove()
-            else:
-                self._checkpoint = checkpoint
+                self._forget()
+                self._checkpoint = None
         self.state = self._begin()
         self._saved = time.monotonic()
 
     def add(
-        self, position: Position, output: bytes, edits: bytes, counts: Mapping[str, int]
+        self, position: CorpusPosition, output: bytes, edits: bytes, counts: Mapping[str, int]
     ) -> None:
         """Write what became of the input up to a position."""
         writes = zip(self._sinks, self._names, (output, edits), strict=False)
@@ -336,7 +281,7 @@ class Target:
         total = Counter(self.state.counts)
         total.update(counts)
         done = [sink.done for sink in self._sinks]
-        self.state = State(position=position, done=done, counts=total)
+        self.state = RunState(position=position, done=done, counts=total)
         if self._checkpoint is not None and time.monotonic() - self._saved >= INTERVAL:
             self._save()
 
@@ -345,8 +290,7 @@ class Target:
         while self._sinks:
             self._sinks[-1].commit()
             self._sinks.pop()
-        if self._checkpoint is not None:
-            self._checkpoint.remove()
+        self._forget()
 
     def __enter__(self) -> Self:
         return self
@@ -358,46 +302,59 @@ class Target:
             return False
         if isinstance(error, InputError | ReaderGone):
             self._close(keep=False)
-            if self._checkpoint is not None:
-                self._checkpoint.remove()
+            self._forget()
             return isinstance(error, ReaderGone)
         resumable = self._keep()
         self._close(keep=resumable)
         hint = "; the same command resumes from there" if resumable else ""
         if isinstance(error, PartialFailure):
             raise PartialFailure(f"{error}{hint}") from error
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
             name = error.filename or self._output
             raise PartialFailure(f"{name}: {error.strerror}{hint}") from error
         return False
 
-    def _begin(self) -> State:
-        saved = self._checkpoint.load() if self._checkpoint is not None else None
+    def _begin(self) -> RunState:
+        saved = self._saved_state()
         if saved is not None and all(
             sink.rewind(done) for sink, done in zip(self._sinks, saved.done, strict=True)
         ):
             return saved
         for sink in self._sinks:
             sink.rewind(0)
-        return State()
+        return RunState()
+
+    def _saved_state(self) -> RunState | None:
+        """The state of an earlier run of the same command, if one was broken off."""
+        if self._checkpoint is None or not own_entries([self._checkpoint]):
+            return None
+        try:
+            saved = json.loads(self._checkpoint.read_bytes())
+            if saved["key"] != self._key:
+                return None
+            return RunState(CorpusPosition(**saved["position"]), saved["done"], saved["counts"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
 
     def _save(self) -> None:
-        assert self._checkpoint is not None  # noqa: S101
+        """Record the progress of the run; everything written is on disk by then."""
         for sink in self._sinks:
             sink.settle()
-        self._checkpoint.save(self.state)
+        if self._checkpoint is not None:
+            with replace_file(self._checkpoint, entry=True) as file:
+                file.write(to_json({"key": self._key, **plain(self.state)}).encode())
         self._saved = time.monotonic()
 
+    def _forget(self) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.unlink(missing_ok=True)
+
     def _keep(self) -> bool:
-        """Note how far the run came; whether there is something to go on from."""
-        if self._checkpoint is None:
-            return False
-        try:
-            if self.state.done:
+        """Record the progress of the run; returns whether there is something to resume from."""
+        with suppress(OSError):  # no room for that either: the checkpoint before still holds
+            if self._checkpoint is not None and self.state.done:
                 self._save()
-        except OSError:  # no room for that either: the checkpoint before still holds
-            pass
-        return self._checkpoint.load() is not None
+        return self._saved_state() is not None
 
     def _close(self, *, keep: bool) -> None:
         for sink in self._sinks:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from evenhand.arguments import checked
 from evenhand.errors import FileError, InputError
 from evenhand.files import real_path, replace_file, to_json
-from evenhand.instruments import Declaration, Run, instrument, option
+from evenhand.instruments import Instrument, Run, instrument, option
 from evenhand.results import Items, Measurement
 from evenhand.statistics.agreement import (
     count_verdicts,
@@ -20,10 +21,8 @@ from evenhand.statistics.agreement import (
     observed_agreement,
 )
 from evenhand.statistics.intervals import Floats, wilson
-from evenhand.text.sheets import Answer, Sheet, read_records, read_sheet
+from evenhand.text.sheets import Answer, Sheet, digest, read_records, read_sheet
 from evenhand.text.tables import Corpus, Source
-
-__all__ = ["Annotation", "read_sheets", "save_verdicts"]
 
 Sheets: TypeAlias = Sequence[str | os.PathLike[str]] | Mapping[str, Source]
 """Paths of filled sheets, one per annotator, or tables by the annotator's name."""
@@ -33,27 +32,25 @@ Verdict = Literal["yes", "no", "undecided"]
 
 @instrument(
     name="annotation",
-    subject="corpus",
+    subjects=("corpus",),
     label="Accuracy of the structural filter",
     question="How many of the filtered sentences are structural, by the majority of annotators?",
-    bias=False,
-    formula="yes / (yes + no)",
-    source="Ye et al. (2021), §4.1",
-    ideal=1.0,
-    worse="lower",
-    stereotype=0,
     material="filled sheets, one per annotator (CSV)",
     reading=(
         "The share of decided sentences that the majority calls structural. The parts are the "
         "annotators' agreement above chance: Fleiss' kappa and Krippendorff's alpha, 1 where all "
         "agree and 0 at chance."
     ),
+    bias=False,
+    formula="yes / (yes + no)",
+    source="Ye et al. (2021), §4.1",
+    ideal=1.0,
+    worse="lower",
+    stereotype=0,
 )
 @dataclass(frozen=True, kw_only=True)
-class Annotation:
+class Annotation(Instrument):
     """The majority's verdict on each sentence, the share of yes, and the agreement as parts."""
-
-    declaration: ClassVar[Declaration]
 
     majority: int | None = option(
         None, minimum=1, help="Yes verdicts needed (default: more than half of the sheets)."
@@ -69,20 +66,15 @@ class Annotation:
         name = "" if subject is None else subject.name
         return _measure(material or (), self.majority, filtered, run, name)
 
-    def misfit(self, material: Any) -> str | None:
+    def misfit(self, material: object = None) -> str | None:
         return "needs filled sheets" if material is None else None
 
     @classmethod
     def example(cls) -> tuple[None, dict[str, Any]]:
-        import hashlib
-
         import pandas as pd
 
         sentences = [f"The coach lost her way {n} times." for n in range(6)]
-        ids = [
-            f"s{n}-{hashlib.sha256(sentence.encode()).hexdigest()[:8]}"
-            for n, sentence in enumerate(sentences, 1)
-        ]
+        ids = [f"s{n}-{digest(sentence)}" for n, sentence in enumerate(sentences, 1)]
         return None, {
             name: pd.DataFrame(
                 {"id": ids, "sentence": sentences, "verdict": ["yes"] * yes + ["no"] * (6 - yes)}
@@ -91,6 +83,7 @@ class Annotation:
         }
 
 
+@checked
 def read_sheets(
     sheets: Sheets,
     *,
@@ -124,6 +117,7 @@ def read_sheets(
     return _measure(sheets, majority, filtered, Run(prob=prob))
 
 
+@checked
 def save_verdicts(measurement: Measurement, path: str | os.PathLike[str]) -> None:
     """Write the judged sentences as JSONL, complete or not at all."""
     with replace_file(path) as file:
@@ -184,6 +178,8 @@ def _measure(
 
 
 def _read(sheets: Sheets) -> dict[str, Sheet]:
+    if isinstance(sheets, str) or not isinstance(sheets, Collection):
+        raise InputError(f"sheets: expected a list of files, got {sheets!r:.80}")
     if isinstance(sheets, Mapping):
         return {name: read_sheet(source, name) for name, source in sheets.items()}
     return {_annotator(path, sheets): read_sheet(path, os.fspath(path)) for path in sheets}

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, parameter
 from evenhand.instruments import (
     READABLE,
-    Declaration,
     Evidence,
     Exhibit,
+    Instrument,
     Run,
     correct_p_values,
     instrument,
@@ -30,10 +31,8 @@ from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import wilson
 from evenhand.statistics.odds import conditional_interval, fisher_test, odds_ratio
-from evenhand.text.tables import Corpus, Source, Table, as_cell, open_table
+from evenhand.text.tables import Corpus, InputTable, Source, as_cell, open_table
 from evenhand.wording import percent
-
-__all__ = ["Counts", "Odds", "class_odds", "count_rows", "leaning", "odds", "pronoun_gender"]
 
 Gender = Literal["male", "female"]
 PronounGender = Literal["female", "male", "tie", "none"]
@@ -47,13 +46,18 @@ _FEMALE = frozenset({"f", "female", "females", "woman", "women"})
 _LABEL_COLUMNS = ("label", "class")
 _GENDER_COLUMNS = ("gender", "sex")
 _TEXT_COLUMNS = ("text", "sentence", "hard_text")
-PER_CLASS = "equal texts count once in each class"
-EVERY_ROW = "every row counts; few-shot runs and audits count equal texts once (duplicates: once)"
-DISTINCT = "equal texts count once, as in few-shot runs and audits"
+Duplicates = Literal["count", "once", "class"]
+DUPLICATES: dict[Duplicates, str] = {
+    "count": "every row counts; few-shot runs and audits count equal texts once (duplicates: once)",
+    "once": "equal texts count once, as in few-shot runs and audits",
+    "class": "equal texts count once in each class",
+}
 _UNDECIDED = {
     "none": "undecided: no gendered pronoun",
     "tie": "undecided: as many female as male pronouns",
 }
+_NO_GENDER = "gender, the column with each row's gender, or text, the column to infer it from"
+_NO_TEXT = "text, the column whose equal texts count once"
 _AGREEMENT = ("agree", "compared", "undecided")
 _MAX_CLASSES = 100_000
 _MAX_VALUES = 100
@@ -62,36 +66,66 @@ _MAX_VALUES = 100
 
 @instrument(
     name="odds",
-    subject="corpus",
+    subjects=("corpus",),
     label="Odds ratio of a class",
     question="Is a class more common among men or among women in these data?",
+    material="none: the corpus has the classes and the genders",
+    reading=(
+        "m and f count the texts of men and of women in a class. Above 1 the class leans male, "
+        "below 1 female. Where a count is 0, one half is added to all four counts."
+    ),
     above="'{query}' leans male",
     below="'{query}' leans female",
     formula="(m_j / sum of m_i, i ≠ j) / (f_j / sum of f_i, i ≠ j)",
     source="Sun & Peng (2021)",
     ideal=1.0,
-    worse="away",
+    caveats=(
+        "Rows are taken as independent: where one person has several, the intervals are too "
+        "narrow.",
+    ),
     role="leads",
     stereotype=0,
     compared="ratio",
     size="odds",
     unit="texts",
-    reading=(
-        "m and f count the texts of men and of women in a class. Above 1 the class leans male, "
-        "below 1 female. Where a count is 0, one half is added to all four counts."
-    ),
-    caveats=(
-        "Rows are taken as independent: where one person has several, the intervals are too "
-        "narrow.",
-    ),
-    material="none: the corpus has the classes and the genders",
     audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
-class Odds:
-    """The odds ratio of every class of a corpus, one part per class."""
+class Odds(Instrument):
+    r"""Odds ratio of every class of a corpus between men and women, one part per class.
 
-    declaration: ClassVar[Declaration]
+    The subject is a table of texts: a CSV, TSV, JSONL or Parquet file or a DataFrame, read in one
+    pass. Genders are M/F, male/female, man/woman in any case, or the values given. With `gender`
+    and `text` the gender column counts, and how often the pronouns agree with it is a part. With
+    neither, a column gender, sex or text is used.
+
+    Returns
+    -------
+    Measurement
+        One part per class, from most male to most female; `items` has one row per class. There is
+        no single value. Rows without a class or without a clear gender are left out and counted
+        by reason in `details["left_out"]`.
+
+    Notes
+    -----
+    $[m_j / \sum_{i \ne j} m_i] / [f_j / \sum_{i \ne j} f_i]$ (El Zein 2021, eq. 18, after Sun
+    & Peng 2021). `low` and `high` are normal on the log scale, `exact_low` and `exact_high` in the
+    details hold given the margins. p is Fisher's.
+    `women` in the details is the share of women in the class, `women_low` and `women_high` its
+    interval (Wilson).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "job": ["nurse"] * 40 + ["pilot"] * 40,
+    ...         "sex": ["F"] * 30 + ["M"] * 10 + ["F"] * 10 + ["M"] * 30,
+    ...     }
+    ... )
+    >>> m = Odds(label="job", gender="sex")(frame)
+    >>> [(part.query, round(part.value, 2)) for part in m.parts]
+    [('pilot', 9.0), ('nurse', 0.11)]
+    """
 
     label: str | None = option(
         None, help="The column with the class of each row (default: label or class)."
@@ -100,32 +134,25 @@ class Odds:
     text: str | None = option(
         None, help="The column whose pronouns give the gender, or are compared with it."
     )
-    male: tuple[str, ...] = option((), help="A value that means male; repeatable.")
-    female: tuple[str, ...] = option((), help="A value that means female; repeatable.")
-    duplicates: Literal["count", "once", "class"] = option(
+    male: tuple[Any, ...] = option((), help="A value that means male; repeatable.")
+    female: tuple[Any, ...] = option((), help="A value that means female; repeatable.")
+    duplicates: Duplicates = option(
         "count",
         help="Equal texts: count every row; or as few-shot runs and audits do: once, and none of "
         "a text that is in several classes; or once in each class.",
     )
 
-    def measure(
-        self,
-        subject: Corpus,
-        material: None = None,  # noqa: ARG002
-        run: Run = Run(),
-    ) -> Measurement:
+    def measure(self, subject: Corpus, material: None = None, run: Run = Run()) -> Measurement:
         counts = self._count(subject)
         counts.source = subject.name
         return counts.measure(run)
 
-    def audit(self, subject: Any, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+    def audit(self, subject: Any, run: Run, data: Any) -> dict[str, Any]:
         """The classes of labelled texts whose genders are known or not."""
         texts = data.dataset
-        men, women = (
-            {name: int(n) for name, n in zip(texts.classes, column, strict=True)}
-            for column in texts.gender_sizes.T
-        )
-        known = [name for name in texts.classes if men[name] + women[name]]
+        sizes = zip(texts.classes, texts.gender_sizes.tolist(), strict=True)
+        known = {name: counts for name, counts in sizes if sum(counts)}
+        men, women = ({name: counts[side] for name, counts in known.items()} for side in (0, 1))
         total = sum(men.values()), sum(women.values())
         reason = ""
         if not all(total):
@@ -134,13 +161,11 @@ class Odds:
             if not known:
                 reason += f" (name a column that is not called gender with {parameter('gender')})"
         elif len(known) < 2:
-            reason = f"expected two classes or more with genders, got only '{known[0]}'"
+            reason = f"expected two classes or more with genders, got only '{next(iter(known))}'"
         if reason:
             skip = {"metric": "odds", "query": texts.name, "reason": reason}
             return {"skipped": (skip,)}
-        rows = class_odds(
-            {name: men[name] for name in known}, {name: women[name] for name in known}, run.prob
-        )
+        rows = class_odds(men, women, run.prob)
         return {
             "measurements": tuple(replace(row, by="") for row in rows),
             "details": {
@@ -198,7 +223,7 @@ class Odds:
             raise InputError("duplicates: expected one file: equal texts of shards cannot be known")
         return self._count(subject).to_dict()
 
-    def _count(self, subject: Corpus) -> Counts:
+    def _count(self, subject: Corpus) -> GenderCounts:
         return count_rows(
             subject.source,
             self.label,
@@ -212,9 +237,9 @@ class Odds:
     @staticmethod
     def pool(tallies: Sequence[Mapping[str, Any]], prob: float = 0.95) -> Measurement:
         """The odds ratios over the rows of all shards, as of one file with all rows."""
-        return Counts.join(tallies).measure(Run(prob=prob))
+        return GenderCounts.join(tallies).measure(Run(prob=prob))
 
-    def misfit(self, material: Any) -> str | None:
+    def misfit(self, material: object = None) -> str | None:
         return None if material is None else "takes no material beside the corpus"
 
     @classmethod
@@ -246,69 +271,7 @@ class Odds:
         )
 
 
-def odds(
-    source: Source,
-    label: str | None = None,
-    gender: str | None = None,
-    text: str | None = None,
-    *,
-    male: object = None,
-    female: object = None,
-    duplicates: Literal["count", "once", "class"] = "count",
-    prob: float = 0.95,
-) -> Measurement:
-    r"""The odds ratio of every class in a column of a table, between men and women.
-
-    Parameters
-    ----------
-    source : path, "-" or DataFrame
-        A CSV, TSV, JSONL or Parquet file, standard input or a DataFrame; read in one pass.
-    label : str, optional
-        The column with the class of each row; without it, label or class.
-    gender : str, optional
-        The column with the gender of each row (M/F, male/female, man/woman in any case).
-    text : str, optional
-        Without `gender`, the column whose pronouns give the gender by majority. With both, the
-        gender column counts, and how often the pronouns agree with it is a part. With neither, a
-        column gender, sex or text is used.
-    male, female : value or values, optional
-        Other codes of the gender column.
-    duplicates : {"count", "once", "class"}
-        Count every row; or equal texts once as few-shot runs and audits do, and none of a text
-        that is in several classes or of both genders; or equal texts once in each class.
-    prob : float
-        The probability of the intervals.
-
-    Returns
-    -------
-    Measurement
-        One part per class, from most male to most female; `items` has one row per class. There is
-        no single value. Rows without a class or without a clear gender are left out and counted
-        by reason in `details["left_out"]`.
-
-    Notes
-    -----
-    $[m_j / \sum_{i \ne j} m_i] / [f_j / \sum_{i \ne j} f_i]$ (El Zein 2021, eq. 18, after Sun
-    & Peng 2021). `low` and `high` are normal on the log scale, `exact_low` and `exact_high` in the
-    details hold given the margins. p is Fisher's.
-    `women` in the details is the share of women in the class, `women_low` and `women_high` its
-    interval (Wilson).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"job": ["nurse"] * 40 + ["pilot"] * 40,
-    ...                       "sex": ["F"] * 30 + ["M"] * 10 + ["F"] * 10 + ["M"] * 30})
-    >>> [(part.query, round(part.value, 2)) for part in odds(frame, "job", "sex").parts]
-    [('pilot', 9.0), ('nurse', 0.11)]
-
-    """
-    counts = count_rows(
-        source, label, gender, text, male=male, female=female, duplicates=duplicates
-    )
-    return counts.measure(Run(prob=prob))
-
-
+@checked
 def leaning(
     measurement: Measurement, k: int = 10
 ) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
@@ -409,60 +372,63 @@ def count_rows(
     *,
     male: object = None,
     female: object = None,
-    duplicates: Literal["count", "once", "class"] = "count",
-) -> Counts:
+    duplicates: Duplicates = "count",
+) -> GenderCounts:
     """The counts behind `odds`; those of several files can be added up."""
     codes = _codes(male, female)
     with open_table(source, held=False) as table:
-        if label is None:
-            label = _guess_column(table, _LABEL_COLUMNS)
-            if label is None:
-                raise InputError(
-                    f"{table.name}: expected label, the column with each row's class "
-                    f"(columns: {', '.join(table.columns)})"
-                )
+        label = label or _column(table, _LABEL_COLUMNS, "label, the column with each row's class")
         if gender is None and text is None:
-            gender, text = _guess_gender(table)
-        gender_from = f"majority of the pronouns in column '{text}'"
-        if gender is not None:
-            gender_from = f"column '{gender}'"
-        counts = Counts(
+            gender = table.column(None, _GENDER_COLUMNS)
+            text = None if gender else _column(table, ("text",), _NO_GENDER)
+        counts = GenderCounts(
             source=table.name,
             label=label,
-            gender_from=gender_from,
+            gender_from=f"column '{gender}'"
+            if gender is not None
+            else f"majority of the pronouns in column '{text}'",
             compares=gender is not None and text is not None,
+            duplicates=duplicates,
         )
         if duplicates != "count":
-            counts.seen, counts.per_class = {}, duplicates == "class"
-            text = text or _guess_column(table, _TEXT_COLUMNS)
-            if text is None:
-                raise InputError(
-                    f"{table.name}: duplicates: expected text, the column whose equal texts count "
-                    f"once (columns: {', '.join(table.columns)})"
-                )
-        if gender is not None:
-            _count_column(counts, table, label, gender, text, codes)
-        else:
-            _count_pronouns(counts, table, label, str(text))
+            text = text or _column(table, _TEXT_COLUMNS, _NO_TEXT, "duplicates: ")
+        for name, value, words in table.rows(label, gender or label, text or label):
+            if not counts.add_label(name):
+                continue
+            if gender is None:
+                known = counts.infer(words)
+            else:
+                known = codes.get((value or "").casefold())
+                if known is None:
+                    counts.leave_out(f"gender '{value[:40]}'" if value else "gender missing")
+            if known and counts.add(known, str(name), words) and counts.compares:
+                counts.compare(known, pronoun_gender(words or ""))
     return counts
 
 
-class Counts:
-    """Rows by gender and class, and those left out by reason."""
+@dataclass(kw_only=True)
+class GenderCounts:
+    """Rows by gender and class, and those left out by reason.
 
-    def __init__(
-        self, *, source: str, label: str, gender_from: str, compares: bool = False
-    ) -> None:
-        self.source, self.label = source, label
-        self.gender_from, self.compares = gender_from, compares
-        self.read = self.agree = self.compared = self.undecided = 0
-        self.rows: dict[Gender, Counter[str]] = {"male": Counter(), "female": Counter()}
-        self.left_out: Counter[str] = Counter()
-        self.labels: set[str] = set()
-        self.seen: dict[bytes, tuple[str, Gender | None] | None] | None = None
-        """Where equal texts count once: class and gender of each by hash, None if left out."""
-        self.per_class = False
-        """Whether they count once in each class."""
+    Where equal texts count once, `seen` has the class and gender of each by its hash, None where
+    it is left out.
+    """
+
+    source: str
+    label: str
+    gender_from: str
+    compares: bool = False
+    duplicates: Duplicates = "count"
+    read: int = 0
+    agree: int = 0
+    compared: int = 0
+    undecided: int = 0
+    rows: dict[Gender, Counter[str]] = field(
+        default_factory=lambda: {"male": Counter(), "female": Counter()}
+    )
+    left_out: Counter[str] = field(default_factory=Counter)
+    labels: set[str] = field(default_factory=set)
+    seen: dict[bytes, tuple[str, Gender | None] | None] = field(default_factory=dict)
 
     def measure(self, run: Run = Run()) -> Measurement:
         """The odds ratio of every class; counts that leave nothing to compare are an error."""
@@ -481,9 +447,7 @@ class Counts:
             details={
                 "gender_from": self.gender_from,
                 "counts": self.totals(),
-                "duplicates": EVERY_ROW
-                if self.seen is None
-                else (PER_CLASS if self.per_class else DISTINCT),
+                "duplicates": DUPLICATES[self.duplicates],
                 "left_out": dict(self.left_out.most_common()),
             },
             notes=self.notes(),
@@ -503,7 +467,7 @@ class Counts:
         }
 
     @classmethod
-    def join(cls, tallies: Sequence[Mapping[str, Any]]) -> Counts:
+    def join(cls, tallies: Sequence[Mapping[str, Any]]) -> GenderCounts:
         """The sum of the counts of several shards."""
         first = tallies[0]
         for name in ("label", "gender_from"):
@@ -552,47 +516,55 @@ class Counts:
             )
         return True
 
-    def add(self, gender: Gender, label: str, text: str | None = None) -> bool:
+    def infer(self, text: str | None) -> Gender | None:
+        """The gender by the pronouns of a text; None, the row being left out, where undecided."""
+        inferred = pronoun_gender(text or "")
+        if inferred == "male" or inferred == "female":
+            return inferred
+        self.leave_out("text missing" if text is None else _UNDECIDED[inferred])
+        return None
+
+    def leave_out(self, reason: str) -> None:
+        """Count a row that is left out."""
+        many = len(self.left_out) >= _MAX_VALUES and reason not in self.left_out
+        if many and reason.startswith("gender '"):
+            reason = "gender: other values"
+        self.left_out[reason] += 1
+
+    def add(self, gender: Gender, label: str, text: str | None) -> bool:
         """Count a row of known gender; False where another one has the same text."""
-        if self.seen is None:
+        if self.duplicates == "count":
             self.rows[gender][label] += 1
             return True
         if text is None:
             self.left_out["text missing"] += 1
             return False
-        content = f"{label}\n{text}" if self.per_class else text
+        content = f"{label}\n{text}" if self.duplicates == "class" else text
         key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=12).digest()
         if key not in self.seen:
             self.seen[key] = (label, gender)
             self.rows[gender][label] += 1
             return True
         earlier = self.seen[key]
-        reason = "duplicate text"
         if earlier is None or earlier[0] != label:
             reason = "text under several classes"
-        elif earlier[1] not in (gender, None):
-            self.seen[key] = (label, None)
-            self._remove(earlier, "equal texts of both genders")
-        if earlier is not None and earlier[0] != label:
             self.seen[key] = None
             self._remove(earlier, reason)
+        else:
+            reason = "duplicate text"
+            if earlier[1] not in (gender, None):
+                self.seen[key] = (label, None)
+                self._remove(earlier, "equal texts of both genders")
         self.left_out[reason] += 1
         return False
 
-    def _remove(self, earlier: tuple[str, Gender | None], reason: str) -> None:
-        label, gender = earlier
+    def _remove(self, earlier: tuple[str, Gender | None] | None, reason: str) -> None:
+        label, gender = earlier or ("", None)
         if gender is None:
             return
         self.rows[gender][label] -= 1
         if not self.rows[gender][label]:
             del self.rows[gender][label]
-        self.left_out[reason] += 1
-
-    def add_unknown(self, value: str) -> None:
-        """Count a row whose gender is none of the known values."""
-        reason = f"gender '{value[:40]}'"
-        if len(self.left_out) >= _MAX_VALUES and reason not in self.left_out:
-            reason = "gender: other values"
         self.left_out[reason] += 1
 
     def compare(self, given: Gender, inferred: str) -> None:
@@ -602,7 +574,7 @@ class Counts:
         self.agree += inferred == given
 
     def agreement(self, run: Run) -> Measurement:
-        """How often the pronouns agree with the gender column."""
+        """The share of rows whose pronouns agree with the gender column."""
         return Odds.declaration.result(
             run,
             self.gender_from,
@@ -634,7 +606,7 @@ class Counts:
             )
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: classes without rows, a column that has no classes."""
+        """Notes for readers: classes without rows, a column that has no classes."""
         notes = []
         if 2 * len(self.labels) > self.read and self.read > _MAX_VALUES:
             notes.append(
@@ -665,78 +637,23 @@ def _class_items(classes: Iterable[Measurement]) -> Items:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Codes:
-    """Which values of a gender column mean male and which female, in lower case."""
-
-    male: Collection[str]
-    female: Collection[str]
-
-    def read(self, value: str) -> Gender | None:
-        folded = value.casefold()
-        if folded in self.male:
-            return "male"
-        return "female" if folded in self.female else None
-
-
-def _codes(male: object, female: object) -> _Codes:
-    codes = _Codes(_values(male) or _MALE, _values(female) or _FEMALE)
-    both = sorted(set(codes.male) & set(codes.female))
-    if both:
+def _codes(male: object, female: object) -> dict[str, Gender]:
+    """The meaning of the values of a gender column, in lower case."""
+    men, women = _values(male) or _MALE, _values(female) or _FEMALE
+    if both := sorted(men & women):
         raise InputError(f"male, female: expected different values, got '{both[0]}' for both")
-    return codes
+    meaning: dict[str, Gender] = dict.fromkeys(men, "male")
+    return meaning | dict.fromkeys(women, "female")
 
 
 def _values(given: object) -> frozenset[str]:
-    if given is None:
-        return frozenset()
     values = given if isinstance(given, list | tuple | set | frozenset) else [given]
     return frozenset(cell.casefold() for cell in map(as_cell, values) if cell is not None)
 
 
-def _guess_column(table: Table, names: Iterable[str]) -> str | None:
-    folded = {column.casefold(): column for column in table.columns}
-    return next((folded[name] for name in names if name in folded), None)
-
-
-def _guess_gender(table: Table) -> tuple[str | None, str | None]:
-    """The columns named gender or sex, else text, where neither was given."""
-    gender = _guess_column(table, _GENDER_COLUMNS)
-    text = None if gender else _guess_column(table, ("text",))
-    if gender or text:
-        return gender, text
-    raise InputError(
-        f"{table.name}: expected gender, the column with each row's gender, or text, the column "
-        f"to infer it from (columns: {', '.join(table.columns)})"
-    )
-
-
-def _count_column(
-    counts: Counts, table: Table, label: str, gender: str, text: str | None, codes: _Codes
-) -> None:
-    names = (label, gender) if text is None else (label, gender, text)
-    for name, value, *words in table.rows(*names):
-        if not counts.add_label(name):
-            continue
-        if value is None:
-            counts.left_out["gender missing"] += 1
-        elif (known := codes.read(value)) is None:
-            counts.add_unknown(value)
-        else:
-            counted = counts.add(known, str(name), words[0] if words else None)
-            if counted and counts.compares:
-                counts.compare(known, pronoun_gender(words[0] or ""))
-
-
-def _count_pronouns(counts: Counts, table: Table, label: str, text: str) -> None:
-    rows: Iterator[tuple[str | None, ...]] = table.rows(label, text)
-    for name, words in rows:
-        if not counts.add_label(name):
-            continue
-        inferred = pronoun_gender(words) if words is not None else None
-        if inferred is None:
-            counts.left_out["text missing"] += 1
-        elif inferred == "male" or inferred == "female":
-            counts.add(inferred, str(name), words)
-        else:
-            counts.left_out[_UNDECIDED[inferred]] += 1
+def _column(table: InputTable, names: Sequence[str], expected: str, option: str = "") -> str:
+    """The column of one of the names; without one, an error that says what was expected."""
+    if found := table.column(None, names):
+        return found
+    columns = ", ".join(table.columns)
+    raise InputError(f"{table.name}: {option}expected {expected} (columns: {columns})")

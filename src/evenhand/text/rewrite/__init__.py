@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, Protocol, TypeVar, cast
 
+from evenhand.arguments import checked
 from evenhand.display import Shown
 from evenhand.instruments import option
 from evenhand.text.block import Block
@@ -20,6 +23,39 @@ def judge_option() -> Any:
         metavar="NAME",
         help="What distinguishes her (him) from her (his): embedded, or spacy:MODEL.",
     )
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def takes_options(
+    cls: type, *, without: Collection[str] = (), **defaults: object
+) -> Callable[[Function], Function]:
+    """Make the options of a dataclass the parameters of a function that passes them on.
+
+    `without` are options that the function does not have; some can have other defaults.
+    """
+
+    def decorate(function: Function) -> Function:
+        own = inspect.signature(function)
+        shown = [each for each in own.parameters.values() if each.kind != each.VAR_KEYWORD]
+        shown += [
+            each.replace(default=defaults.get(name, each.default))
+            for name, each in inspect.signature(cls).parameters.items()
+            if name not in without
+        ]
+        signature = own.replace(parameters=shown)
+
+        @wraps(function)
+        def call(*args: object, **options: object) -> object:
+            bound = signature.bind(*args, **options)
+            bound.apply_defaults()
+            return function(*bound.args, **bound.kwargs)
+
+        setattr(call, "__signature__", signature)  # noqa: B010
+        return cast("Function", call)
+
+    return decorate
 
 
 class Rewriter(Protocol):
@@ -49,13 +85,14 @@ class Rewritten(Shown):
     def _headline(self) -> str:
         return f"{self.text!r}, {len(self.edits)} edits"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [
             {"offset": e.offset, "rule": e.rule, "before": e.before, "after": e.after}
             for e in self.edits
         ]
 
 
+@checked
 def rewrite_all(documents: Sequence[str], rewriter: Rewriter, *, first: int = 0) -> list[Rewritten]:
     """Rewrite every document.
 
@@ -79,14 +116,6 @@ def rewrite_all(documents: Sequence[str], rewriter: Rewriter, *, first: int = 0)
 
     """
     block = Block.of_documents(documents, first=first)
-    edits: list[list[Edit]] = [[] for _ in documents]
-    index = 0
-    for edit in rewriter(block):
-        while index + 1 < len(block) and edit.offset >= block.starts[index + 1]:
-            index += 1
-        offset = edit.offset - int(block.starts[index])
-        edits[index].append(Edit(offset, edit.rule, edit.before, edit.after))
-    return [
-        Rewritten(apply(text, document_edits), tuple(document_edits))
-        for text, document_edits in zip(documents, edits, strict=True)
-    ]
+    edits = dict(block.by_document(rewriter(block)))
+    changes = [tuple(edits.get(index, ())) for index in range(len(documents))]
+    return [Rewritten(apply(text, own), own) for text, own in zip(documents, changes, strict=True)]

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.text.rewrite import Rewriter, rewrite_all
 from evenhand.text.rewrite.names import NameSwap
 from evenhand.text.rewrite.neutralize import Neutralize
 from evenhand.text.rewrite.swap import Swap
-from evenhand.text.tables import Cell, Table
+from evenhand.text.tables import Cell, InputTable
 
 ORIGINAL = "original"
 VERSIONS: Mapping[str, Callable[[], Rewriter]] = {
@@ -24,6 +25,7 @@ VERSIONS: Mapping[str, Callable[[], Rewriter]] = {
 BLOCK = 1000
 
 
+@checked
 def counterfactuals(
     texts: Sequence[str], versions: Sequence[str] = tuple(VERSIONS)
 ) -> list[dict[str, str]]:
@@ -58,7 +60,10 @@ def counterfactuals(
 
 
 def counterfactual_rows(
-    table: Table, column: str, item: str | None = None, versions: Sequence[str] = tuple(VERSIONS)
+    table: InputTable,
+    column: str,
+    item: str | None = None,
+    versions: Sequence[str] = tuple(VERSIONS),
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table, each followed by its versions.
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, count, groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
 from evenhand.instruments import option
+from evenhand.lexicon.first_names import names, persons
 from evenhand.lexicon.gendered import DIRECTIONS
-from evenhand.lexicon.names import names, persons
 from evenhand.text.block import Block
 from evenhand.text.edits import Edit
 from evenhand.text.people import (
@@ -38,6 +40,7 @@ from evenhand.text.people import (
     Person,
     finder,
     kinds,
+    known_names,
 )
 from evenhand.text.rewrite import Rewritten, rewrite_all
 from evenhand.text.tokens import WordIndex, Words, protected
@@ -57,7 +60,7 @@ def character_codes(text: str) -> Codes:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
 
 
-class Neighbours:
+class _Neighbours:
     """A block's words with what the rules ask of them."""
 
     __slots__ = ("capital", "ends", "joined", "starts", "text")
@@ -86,7 +89,7 @@ class Neighbours:
         return word if dotted and (len(word) == 1 or kinds(word) & (TITLE | RANK | PREFIX)) else ""
 
     def after_nickname(self, k: int) -> bool:
-        """Whether word k stands behind a name in quotes or brackets: William "Bill" Thomas."""
+        """Whether word k follows a name in quotes or brackets: William "Bill" Thomas."""
         start = self.starts[k]
         return bool(
             k
@@ -107,7 +110,7 @@ class Neighbours:
         return any(len(word) > 1 and word.isupper() for word in near)
 
     def capitals_behind(self, k: int) -> list[int]:
-        """What the capitalised words directly behind word k may be."""
+        """What the capitalised words right after word k may be."""
         kinds_behind: list[int] = []
         while len(kinds_behind) < FARTHEST and self.joined[k + 1] and self.capital[k + 1]:
             k += 1
@@ -119,7 +122,7 @@ class Neighbours:
         return self.word(k - 1).lower() if self.joined[k] else ""
 
     def behind(self, k: int) -> str:
-        """The word behind word k with a space between."""
+        """The word after word k, separated by a space."""
         return self.word(k + 1) if self.joined[k + 1] else ""
 
 
@@ -138,17 +141,11 @@ class Mention(NamedTuple):
 
 
 @cache
-def known_names() -> frozenset[str]:
-    """The first names of the lexicon that are looked for; the rest are words or places mostly."""
-    return frozenset(name for name in names().table if kinds(name) & GIVEN)
-
-
-@cache
 def _index() -> WordIndex:
     return WordIndex(name.lower() for name in known_names())
 
 
-def _first_name(words: Neighbours, k: int, doubtful: bool) -> bool | None:
+def _first_name(words: _Neighbours, k: int, doubtful: bool) -> bool | None:
     """Whether word k is a first name here, None where the rest of the document decides."""
     capitals = words.capitals_behind(k)
     if any(kind & HEAD for kind in capitals):
@@ -163,29 +160,29 @@ def _first_name(words: Neighbours, k: int, doubtful: bool) -> bool | None:
     if words.after_nickname(k):
         return follows
     before, behind = words.before(k), words.behind(k)
-    if before in ARTICLES or behind in lists.thing_nouns:
+    if before in ARTICLES or behind in lists["thing_nouns"]:
         return False
     if not doubtful:
         return True
     if follows:
         return True if not capitals[0] or capitals[0] & (SURNAME | GIVEN) else None
-    if before in lists.kin or before in lists.greetings:
+    if before in lists["kin"] or before in lists["greetings"]:
         return True
     kind = kinds(words.word(k))
     if kind & (SURNAME | PROPER) or not kind & COMMON:
         return None
     if not words.opening(k):
         return True
-    if behind in lists.speech_verbs or behind in lists.person_verbs:
+    if behind in lists["speech_verbs"] or behind in lists["person_verbs"]:
         return True
     # "Will you" is no name even where Will is one elsewhere in the document
-    return None if not behind or behind in lists.plain_verbs else False
+    return None if not behind or behind in lists["plain_verbs"] else False
 
 
-def _behind_capital(words: Neighbours, k: int, leading: str, follows: bool) -> bool | None:
+def _behind_capital(words: _Neighbours, k: int, leading: str, follows: bool) -> bool | None:
     """The verdict by the capitalised word before, None where that word is as good as none."""
     kind = kinds(leading)
-    if leading.lower() in persons().given_titles and not kind & PREFIX:
+    if leading.lower() in persons()["given_titles"] and not kind & PREFIX:
         return True
     if kind & (TITLE | RANK) or len(leading) == 1 or (kind & GIVEN and not kind & COMMON):
         return follows
@@ -194,40 +191,10 @@ def _behind_capital(words: Neighbours, k: int, leading: str, follows: bool) -> b
     return False
 
 
-class _Candidate(NamedTuple):
-    owner: int
-    k: int
-    start: int
-    end: int
-    risky: bool  # the characters around it need a closer look
-    alone: bool  # no capitalised word before or behind
-
-
-def _candidates(
-    block: Block,
-    words: Neighbours,
-    block_words: Words,
-    codes: Codes,
-    chosen: NDArray[np.bool_] | None,
-) -> Iterator[_Candidate]:
-    picked = _index().select(block_words)
-    picked = picked[words.capital[picked]]
-    owners = block.owner(block_words.starts[picked])
-    if chosen is not None:
-        keep = chosen[owners]
-        picked, owners = picked[keep], owners[keep]
-    starts, ends = block_words.starts[picked], block_words.ends[picked]
-    behind = words.capital[picked + 1] & words.joined[picked + 1]
-    alone = ~(words.capital[picked - 1] | behind)
-    return map(
-        _Candidate,
-        owners.tolist(),
-        picked.tolist(),
-        starts.tolist(),
-        ends.tolist(),
-        _risky(codes, starts, ends).tolist(),
-        alone.tolist(),
-    )
+_Candidate = tuple[int, int, int, int, bool, bool]
+"""A capitalised name of the lexicon: the document it is in, which word of the block it is, where it
+begins and ends, whether the characters around it need a closer look, and whether there is no
+capitalised word before or behind."""
 
 
 def first_names(
@@ -240,9 +207,18 @@ def first_names(
     if not len(block_words):
         return
     codes = character_codes(block.text)
-    near = Neighbours(block_words, codes)
-    candidates = _candidates(block, near, block_words, codes, chosen)
-    for number, group in groupby(candidates, key=attrgetter("owner")):
+    near = _Neighbours(block_words, codes)
+    picked = _index().select(block_words)
+    picked = picked[near.capital[picked]]
+    owners = block.owner(block_words.starts[picked])
+    if chosen is not None:
+        picked, owners = picked[chosen[owners]], owners[chosen[owners]]
+    starts, ends = block_words.starts[picked], block_words.ends[picked]
+    behind = near.capital[picked + 1] & near.joined[picked + 1]
+    alone = ~(near.capital[picked - 1] | behind)
+    columns = (owners, picked, starts, ends, _risky(codes, starts, ends), alone)
+    candidates = zip(*(column.tolist() for column in columns), strict=True)
+    for number, group in groupby(candidates, key=itemgetter(0)):
         mentions, present = _of_document(near, group)
         if mentions:
             yield number, mentions, present
@@ -271,10 +247,10 @@ def _standing_alone(text: str, start: int, end: int) -> bool:
 
 
 def _of_document(
-    words: Neighbours, candidates: Iterable[_Candidate]
+    words: _Neighbours, candidates: Iterable[_Candidate]
 ) -> tuple[list[Mention], frozenset[str]]:
     ambiguous = names().ambiguous
-    things = persons().thing_nouns
+    things = persons()["thing_nouns"]
     text = words.text
     mentions: list[Mention] = []
     open_questions: list[Mention] = []
@@ -311,7 +287,7 @@ LOOK_BACK = 300
 
 
 def full_possessive(text: str, end: int, before: str, after: str) -> tuple[str, str]:
-    """What is written and what takes its place, the bare apostrophe behind the word filled up.
+    """What is written and what takes its place, with a bare apostrophe after the word completed.
 
     "James' hat" becomes "Mary's hat", not "Mary' hat". An apostrophe that may close a quotation is
     not changed.
@@ -339,18 +315,6 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True)
-class Swapped:
-    """The edits, and how many mentions of first names were left as they are.
-
-    A name is left where its gender is not clear (fewer than 95 % of its bearers share one) or where
-    the lexicon has no name to pair it with.
-    """
-
-    edits: list[Edit]
-    left: int
-
-
-@dataclass(frozen=True, slots=True)
 class NameSwap:
     """Swaps first names: `fixed` by the pairs of the lexicon, `random` by draws.
 
@@ -371,43 +335,39 @@ class NameSwap:
     direction: str = "both"
 
     def __post_init__(self) -> None:
-        _one_of("names", self.mode, NAME_MODES)
-        _one_of("direction", self.direction, DIRECTIONS)
+        for name, value, allowed in (
+            ("names", self.mode, NAME_MODES),
+            ("direction", self.direction, DIRECTIONS),
+        ):
+            if value not in allowed:
+                raise InputError(f"{name}: expected one of {', '.join(allowed)}, got {value!r}")
 
-    def __call__(self, block: Block) -> list[Edit]:
-        return self.swapped(block).edits
-
-    def edits(
+    def __call__(
         self, block: Block, chosen: NDArray[np.bool_] | None = None, words: Words | None = None
     ) -> list[Edit]:
-        """The edits of the chosen documents of a block (all, where nothing is chosen); `words` are
-        the words of its text where they are known already.
-        """
-        return self.swapped(block, chosen, words).edits
+        """The edits of the chosen documents of a block (all, where nothing is chosen).
 
-    def swapped(
-        self, block: Block, chosen: NDArray[np.bool_] | None = None, words: Words | None = None
-    ) -> Swapped:
-        """The same with the number of mentions that were left."""
+        `words` are the words of its text where they are known already. A name is left where its
+        gender is not clear (fewer than 95 % of its bearers share one) or where the lexicon has no
+        name to pair it with.
+        """
         edits: list[Edit] = []
-        left = 0
         for number, mentions, present in first_names(block, chosen, words):
             become = self._become(mentions, present, block.first + number)
             for start, written, name in mentions:
                 after = become.get(name)
                 if after is None:
-                    left += 1
                     continue
                 if len(written) > 1 and written.isupper():
                     after = after.upper()
                 change = full_possessive(block.text, start + len(written), written, after)
                 edits.append(Edit(start, "name", *change))
-        return Swapped(edits, left)
+        return edits
 
     def _become(
         self, mentions: list[Mention], present: frozenset[str], number: int
     ) -> dict[str, str]:
-        """What each name of a document becomes."""
+        """The replacement of each name of a document."""
         swapped = list(dict.fromkeys(m.name for m in mentions if self._goes(m.name)))
         if self.mode == "random":
             return _drawn(swapped, present, self.seed, number)
@@ -426,23 +386,12 @@ class NameSwap:
         return names().gender(name) == self.direction.partition("-")[0]
 
 
-def _one_of(option: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{option}: expected one of {', '.join(allowed)}, got {value!r}")
-
-
 @cache
 def _partners() -> dict[str, str]:
     """The fixed pairs of which both names are looked for in texts."""
     known = known_names()
     pairs = ((name, names().partner(name)) for name in known)
     return {name: partner for name, partner in pairs if partner in known and partner}
-
-
-@cache
-def _genders() -> dict[str, str]:
-    genders = ((name, names().gender(name)) for name in known_names())
-    return {name: gender for name, gender in genders if gender}
 
 
 @cache
@@ -473,10 +422,9 @@ def _drawn(swapped: list[str], present: frozenset[str], seed: int, number: int) 
     """A name drawn for each name, none that is present and none twice."""
     become: dict[str, str] = {}
     used = set(present)
-    numbers = _uniform(seed, number)
-    genders = _genders()
+    numbers, known = _uniform(seed, number), names()
     for name in swapped:
-        gender = genders.get(name)
+        gender = known.gender(name)
         if gender is None:
             continue
         others, sums = _drawable("male" if gender == "female" else "female")
@@ -519,23 +467,17 @@ class Anonymize:
         return edits
 
 
-def _free_numbers(document: str) -> Iterator[int]:
-    taken = {int(number) for number in TAKEN.findall(document)}
-    return (number for number in count(1) if number not in taken)
-
-
 def _document_edits(document: str, begin: int, persons: list[Person]) -> Iterator[Edit]:
-    numbers: dict[str, int] = {}
-    free = _free_numbers(document) if persons else count(1)
+    taken = {int(number) for number in TAKEN.findall(document)} if persons else set()
+    free = (number for number in count(1) if number not in taken)
+    numbers: dict[str, int] = defaultdict(lambda: next(free))
     for person in persons:
         for part in person.parts:
             word = document[part.start : part.end]
-            key = word.casefold()
-            if key not in numbers:
-                numbers[key] = next(free)
-            yield Edit(begin + part.start, "name", word, f"E{numbers[key]}")
+            yield Edit(begin + part.start, "name", word, f"E{numbers[word.casefold()]}")
 
 
+@checked
 def anonymize(document: str, *, entities: str = "rules") -> Rewritten:
     """Replace person names by E1, E2 …, the same name by the same number.
 
@@ -548,7 +490,7 @@ def anonymize(document: str, *, entities: str = "rules") -> Rewritten:
     Returns
     -------
     Rewritten
-        The new text and its edits.
+        The text without names of persons, and the edits.
 
     Examples
     --------

@@ -10,56 +10,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from evenhand.arguments import checked
 from evenhand.text.edits import Edit, apply
 from evenhand.text.rewrite import Rewritten
 from evenhand.text.tagger import tag
 from evenhand.text.tokens import match_case, tokenize
-from evenhand.text.vocabulary import inflections, plain_form, verb_forms, word_set
-
-__all__ = ["negate"]
-
-AUXILIARIES = word_set(
-    "am is are was were 'm 're 's 've 'd 'll can could will would shall should may might must"
+from evenhand.text.vocabulary import (
+    LISTS,
+    inflections,
+    past_bases,
+    plain_form,
+    verb_forms,
+    word_set,
 )
+
+AUXILIARIES = LISTS["auxiliaries"]
 HAVE = {"have": "do", "has": "does", "had": "did"}
 DO = word_set("do does did")
 NOT_FINITE = word_set("be been being having")
 CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is", "cannot": "can"}
-"""What is left where n't, or not, is removed and that is no word."""
+"""Forms that remain without n't or not and are no words."""
 NEGATIONS = word_set("n't not never")
 ASKING = word_set("who which whose")
 """The first words of questions in which the verb follows its subject."""
 ADVERBS = word_set("always often usually still also just really currently")
-OPENING = word_set(
-    "if because while whereas since although though as before after until when whenever wherever "
-    "once unless despite in on at by for with from during"
-)
+OPENING = LISTS["opening"]
 """Words that open a clause or a phrase before the main clause, which begins after a comma."""
-PAST_TENSES = (
-    "arose-arise ate-eat awoke-awake beat-beat became-become began-begin bent-bend bit-bite "
-    "bled-bleed blew-blow bore-bear bought-buy bred-breed broke-break brought-bring "
-    "built-build burst-burst came-come caught-catch chose-choose clung-cling crept-creep "
-    "cut-cut dealt-deal drank-drink dreamt-dream drew-draw drove-drive dug-dig fed-feed "
-    "fell-fall felt-feel fled-flee flew-fly flung-fling forbade-forbid forgave-forgive "
-    "forgot-forget fought-fight found-find froze-freeze gave-give got-get grew-grow "
-    "ground-grind heard-hear held-hold hid-hide hit-hit hung-hang hurt-hurt kept-keep "
-    "knelt-kneel knew-know laid-lay lay-lie leant-lean leapt-leap learnt-learn led-lead "
-    "left-leave lent-lend let-let lit-light lost-lose made-make meant-mean met-meet "
-    "overcame-overcome overheard-overhear oversaw-oversee overtook-overtake paid-pay put-put "
-    "quit-quit ran-run rang-ring read-read rewrote-rewrite rode-ride rose-rise said-say "
-    "sang-sing sank-sink sat-sit saw-see sent-send set-set shed-shed shone-shine shook-shake "
-    "shot-shoot shrank-shrink shut-shut slept-sleep slid-slide sold-sell sought-seek "
-    "spat-spit sped-speed spent-spend split-split spoke-speak sprang-spring spread-spread "
-    "spun-spin stole-steal stood-stand strode-stride strove-strive struck-strike stuck-stick "
-    "stung-sting swam-swim swept-sweep swore-swear swung-swing taught-teach thought-think "
-    "threw-throw thrust-thrust told-tell took-take tore-tear trod-tread "
-    "understood-understand undertook-undertake underwent-undergo went-go wept-weep "
-    "withdrew-withdraw woke-wake won-win wore-wear wound-wind wrote-write"
-)
-IRREGULAR = dict(pair.split("-") for pair in PAST_TENSES.split())
-"""Past tenses and their base forms."""
 
 
+@checked
 def negate(sentence: str, *, simple: bool = False) -> Rewritten | None:
     """Negate a sentence, or remove its negation; None where its main verb is not found.
 
@@ -189,8 +168,8 @@ def _full_verb(verb: str) -> tuple[str, str] | None:
         return HAVE[verb], "have"
     if verb in DO:
         return verb, "do"
-    if verb in IRREGULAR:
-        return "did", IRREGULAR[verb]
+    if verb in past_bases():
+        return "did", past_bases()[verb]
     form = verb_forms().get(verb, "s" if verb.endswith("s") else "past")
     if form == "s":
         return "does", plain_form(verb)

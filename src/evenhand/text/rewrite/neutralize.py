@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Literal
 
-from evenhand.instruments import check_options, option
+from evenhand.arguments import checked
+from evenhand.instruments import check_options, documented, option
 from evenhand.lexicon import NeutralForm, fixed_phrases, neutral_forms
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.agreement import find_agreement
 from evenhand.text.block import Block
-from evenhand.text.edits import Edit
+from evenhand.text.edits import Edit, in_order
 from evenhand.text.grammar import Judge, judge
 from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all
 from evenhand.text.rewrite.readings import inside_name, is_kin_title, is_surname, is_verb
-from evenhand.text.rewrite.swap import Phrase, opens_sentence, phrase_after, phrase_at
-from evenhand.text.tokens import WordIndex, Words, match_case, protected, sentences, words
+from evenhand.text.rewrite.swap import (
+    Phrase,
+    by_first_word,
+    opens_sentence,
+    phrase_after,
+    phrase_at,
+)
+from evenhand.text.tokens import WordIndex, Words, match_case, protected, sentences
+from evenhand.text.vocabulary import GRAMMAR
 
 NOUNS = {"roles": ("role",), "all": ("role", "family", "person"), "none": ()}
-"""Which kinds of neutral forms each choice of nouns applies."""
+"""The kinds of neutral forms by choice of nouns."""
 
 TITLES = {"mr": "mx", "mrs": "mx", "ms": "mx", "miss": "mx", "mister": "mx"}
 NAME = re.compile(r"\.?\s{1,2}(?:[A-Z]\w|[A-Z]\.)|\.?\s(?:and|&|or)\s(?:Mrs?|Ms|Miss)\b")
@@ -37,7 +46,7 @@ SILENT = re.compile(r"hour|heir|hono|hones", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Nouns:
+class NeutralNouns:
     """The neutral forms of single words, of phrases by their first word, and where to look."""
 
     single: dict[str, NeutralForm]
@@ -53,7 +62,8 @@ class Nouns:
         word = text[start:end]
         if match := phrase_at(text, start, self.phrases.get(word.lower(), ())):
             written, phrase = match
-            if self._fits(text, start, phrase.written):
+            needed = self.behind.get(phrase.written)  # the word that must stand before
+            if needed is None or _word_before(text, start) == needed:
                 return phrase.rule, written, phrase_after(written, phrase)
         form = self.single.get(word.lower())
         if form is None or not (word.islower() or _capital_fits(text, start, end, form)):
@@ -61,11 +71,6 @@ class Nouns:
         if is_verb(text, start, end):
             return None
         return form.kind, word, match_case(word, form.neutral)
-
-    def _fits(self, text: str, start: int, phrase: str) -> bool:
-        """Whether the word that the phrase needs stands before it."""
-        needed = self.behind.get(phrase)
-        return needed is None or _word_before(text, start) == needed
 
 
 def _word_before(text: str, start: int) -> str:
@@ -91,36 +96,28 @@ def _capital_fits(text: str, start: int, end: int, form: NeutralForm) -> bool:
 
 
 @cache
-def nouns(choice: str) -> Nouns:
+def nouns(choice: str) -> NeutralNouns:
     """The neutral forms that a choice of nouns applies: roles, all or none.
 
     >>> nouns("roles").change("a Stewardess", 2)
     ('role', 'Stewardess', 'Flight attendant')
     """
     single: dict[str, NeutralForm] = {}
-    phrases: dict[str, list[Phrase]] = {}
+    phrases: dict[str, Phrase] = {}
     behind: dict[str, str] = {}
     for form in neutral_forms():
         if form.kind not in NOUNS[choice] or not form.safe:
             continue
-        parts = words(form.gendered)
-        if len(parts) == 1:
+        if len(Words(form.gendered)) == 1:
             single[form.gendered] = form
-        else:
-            first = form.gendered[: int(parts.ends[0])]
-            phrases.setdefault(first, []).append(Phrase(form.gendered, form.neutral, form.kind))
-            if form.behind:
-                behind[form.gendered] = form.behind
-    known = {phrase.written for group in phrases.values() for phrase in group}
+            continue
+        phrases[form.gendered] = Phrase(form.gendered, form.neutral, form.kind)
+        if form.behind:
+            behind[form.gendered] = form.behind
     for fixed in fixed_phrases() if choice == "all" else ():
-        if fixed not in known:
-            first = fixed[: int(words(fixed).ends[0])]
-            phrases.setdefault(first, []).append(Phrase(fixed, fixed, "unchanged"))
-    longest_first = {
-        first: tuple(sorted(group, key=lambda phrase: -len(phrase.written)))
-        for first, group in phrases.items()
-    }
-    return Nouns(single, longest_first, behind, WordIndex({*single, *phrases, *TITLES}))
+        phrases.setdefault(fixed, Phrase(fixed, fixed, "unchanged"))
+    by_first = by_first_word(phrases.values())
+    return NeutralNouns(single, by_first, behind, WordIndex({*single, *by_first, *TITLES}))
 
 
 def title(text: str, start: int, end: int) -> tuple[str, str, str] | None:
@@ -170,27 +167,12 @@ def _vowel(word: str) -> bool:
     return word[:1].lower() in "aeiou" and not CONSONANT.match(word)
 
 
-PLAIN = {
-    "he": "they",
-    "she": "they",
-    "him": "them",
-    "hers": "theirs",
-    "himself": "themself",
-    "herself": "themself",
-}
+THEY: Mapping[str, str] = GRAMMAR["they"]
+"""Singular they for a pronoun, and for two in alphabetical order, such as he/she."""
 SUBJECTS = WordIndex(["he", "she", "hes", "shes"])
 FORMS = WordIndex([*PRONOUNS, "hes", "shes"])
 APOSTROPHES = frozenset("'’ʼ`´")
 CLITIC = re.compile(r" ?['’ʼ`´] ?([sS])(?!\w)")
-PAIRS = {
-    frozenset({"he", "she"}): "they",
-    frozenset({"him", "her"}): "them",
-    frozenset({"his", "her"}): "their",
-    frozenset({"his", "hers"}): "theirs",
-    frozenset({"himself", "herself"}): "themself",
-    frozenset({"him", "herself"}): "themself",
-    frozenset({"her", "himself"}): "themself",
-}
 SECOND = re.compile(
     r"(?: ?/ ?| or | and/or )(hers?|herself|himself|him|his|she|he)\b"
     r"(?:(?:/| or )the(?:y|m|irs?|mself|mselves)\b)?",
@@ -204,24 +186,16 @@ STATED = re.compile(
 LONGEST_STATED = 40
 """Characters on either side that may belong to pronouns that are named."""
 SPANISH = re.compile(r"\s(?:\w{2,}[aií]do|visto|hecho|dicho|puesto|escrito|abierto|vuelto)\b")
-"""What follows he where it is the Spanish for "I have"."""
+"""Words after he where it is the Spanish for "I have"."""
 SLASHED = re.compile(r"(?:\bs/|\(s\))$", re.I)
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neutralize:
     """Pronouns to they, them, their, theirs, with the verbs that agree; titles to Mx; nouns.
 
     Names stay.
-
-    Parameters
-    ----------
-    nouns : {"roles", "all", "none"}
-        Which gendered nouns get their neutral form: roles (chairman, stewardess), or also mother
-        and boy.
-    reflexive : {"themself", "themselves"}
-    judge : str
-        What distinguishes her (him) from her (his): "embedded" or "spacy:MODEL".
 
     Examples
     --------
@@ -253,18 +227,7 @@ class Neutralize:
         edits = list(_pronouns(text, block_words, judge(self.judge), self.reflexive))
         edits += _agreeing(block, block_words)
         edits += _noun_edits(text, block_words, table)
-        return _in_order(edits)
-
-
-def _in_order(edits: list[Edit]) -> list[Edit]:
-    """The edits by offset; where two would change the same word, the first of the list does."""
-    ordered: list[Edit] = []
-    done = 0
-    for edit in sorted(edits, key=attrgetter("offset")):
-        if edit.offset >= done:
-            ordered.append(edit)
-            done = edit.offset + len(edit.before)
-    return ordered
+        return in_order(edits)
 
 
 def _pronouns(text: str, block_words: Words, grammar: Judge, reflexive: str) -> Iterator[Edit]:
@@ -295,7 +258,7 @@ def _pronouns(text: str, block_words: Words, grammar: Judge, reflexive: str) -> 
 
 
 def _single(text: str, start: int, end: int, lower: str, grammar: Judge) -> str:
-    """What the pronoun at text[start:end] becomes."""
+    """The replacement of the pronoun at text[start:end]."""
     if lower == "her":
         if text[end : end + 1] in APOSTROPHES:
             return "their"  # her's, for hers
@@ -304,11 +267,11 @@ def _single(text: str, start: int, end: int, lower: str, grammar: Judge) -> str:
         return "their" if grammar.his_is_determiner(text, start, end) else "theirs"
     if lower in ("hes", "shes"):
         return "theyre" if grammar.contraction(text, start, end - 2) == "is" else "theyve"
-    return PLAIN[lower]
+    return THEY[lower]
 
 
 def _contraction(text: str, start: int, end: int, grammar: Judge) -> Iterator[Edit]:
-    """The 's behind a pronoun that ends at `end`; tokenisers write "he 's" and "he ' s"."""
+    """The 's after a pronoun that ends at `end`; tokenisers write "he 's" and "he ' s"."""
     match = CLITIC.match(text, end)
     if match is not None:
         clitic = match[1]
@@ -317,13 +280,13 @@ def _contraction(text: str, start: int, end: int, grammar: Judge) -> Iterator[Ed
 
 
 def _pair(text: str, first: str, end: int) -> tuple[str, int] | None:
-    """What "he or she", "him/her" and similar pairs become, and where they end."""
+    """The replacement of "he or she", "him/her" and similar pairs, and their end."""
     if text[end : end + 1] not in (" ", "/"):
         return None
     second = SECOND.match(text, end)
     if second is None:
         return None
-    after = PAIRS.get(frozenset((first, second.group(1).lower())))
+    after = THEY.get("/".join(sorted((first, second.group(1).lower()))))
     return None if after is None else (after, second.end())
 
 
@@ -371,21 +334,15 @@ def _agreeing(block: Block, block_words: Words) -> Iterator[Edit]:
 
 def _document(document: str, begin: int, subjects: list[int]) -> Iterator[Edit]:
     """The verbs of the subjects at the given places of one document."""
-    rest = iter(subjects)
-    subject = next(rest, None)
     for start, end in sentences(document):
-        if subject is None:
-            return
-        if subject >= end:
+        if bisect_left(subjects, start) == bisect_left(subjects, end):
             continue
         for offset, before, after in find_agreement(document, start, end):
             if not protected(document, offset, offset + len(before)):
                 yield Edit(begin + offset, "agreement", before, after)
-        while subject is not None and subject < end:
-            subject = next(rest, None)
 
 
-def _noun_edits(text: str, block_words: Words, table: Nouns) -> Iterator[Edit]:
+def _noun_edits(text: str, block_words: Words, table: NeutralNouns) -> Iterator[Edit]:
     """Titles and nouns, with the article before a noun where its form changes."""
     starts, ends = table.index.find(block_words)
     done = 0
@@ -404,6 +361,7 @@ def _noun_edits(text: str, block_words: Words, table: Nouns) -> Iterator[Edit]:
         yield Edit(start, rule, before, after)
 
 
+@checked
 def neutralize(
     document: str,
     *,
@@ -422,7 +380,7 @@ def neutralize(
     Returns
     -------
     Rewritten
-        The new text and its edits.
+        The neutral text and the edits.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from evenhand.text.people import (
     kinds,
 )
 from evenhand.text.tagger import ADJECTIVES, read_word
-from evenhand.text.vocabulary import verb_table, word_set
+from evenhand.text.vocabulary import LISTS, verb_table, word_set
 
 GUARDED = frozenset({"animal", "body", "family", "fiction", "person"})
 BEFORE_CAPITALS = frozenset({"animal", "body", "fiction", "person"})
@@ -35,7 +35,7 @@ LOOK_BACK = 40
 
 
 def inside_name(text: str, start: int, end: int, kind: str) -> bool:
-    """Whether the capitalised noun at text[start:end] stands beside a capital and so in a name.
+    """Whether the capitalised noun at text[start:end] is next to a capital and so part of a name.
 
     Titles, roles and nationalities stand beside names without being part of them; "Women's" is in
     the names of events that have a dual.
@@ -131,10 +131,7 @@ VERBS = {"groom": "base", "man": "base", "husband": "base", "mother": "base"} | 
     "mothers": "s",
 }
 """Gendered nouns that are verbs, too, and which form each would be."""
-OBJECTS = word_set(
-    "this that these those me us them him it themselves itself himself herself themself yourself "
-    "myself ourselves one what both"
-)
+OBJECTS = LISTS["objects"]
 """Words besides determiners that an object may begin with."""
 HELPERS = word_set("to ll t not do did does don didn let's")
 SUBJECTS = word_set("i you we they")
@@ -180,7 +177,7 @@ def is_verb(text: str, start: int, end: int) -> bool:
 
 
 def _is_s_form(before: list[str], right: tuple[str, ...], takes_object: bool) -> bool:
-    """The same of a form in -s, behind a singular subject."""
+    """The same for a form in -s after a singular subject."""
     if before[0] in SUBJECTS_OF_S:
         return True
     noun = _role(before[0]) == "x" and len(before) > 1 and _role(before[1]) in ("d", "x")

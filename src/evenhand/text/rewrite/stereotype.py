@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Unpack
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
 from evenhand.statistics.odds import LeaningRule, class_leanings
-from evenhand.text.rewrite import Rewritten, rewrite_all
-from evenhand.text.rewrite.swap import Swap
-
-__all__ = ["Selection", "leanings", "stereotype"]
+from evenhand.text.rewrite import Rewritten, rewrite_all, takes_options
+from evenhand.text.rewrite.swap import Swap, SwapWords
 
 Version = Literal["pro", "anti"]
 GENDERS = ("male", "female")
@@ -76,6 +75,8 @@ def leanings(
     return {name: side for name, side in zip(names, sides, strict=True) if side in GENDERS}
 
 
+@takes_options(Swap, without=("direction", "probability"), names="random")
+@checked
 def stereotype(
     texts: Sequence[str],
     labels: Sequence[str],
@@ -83,13 +84,7 @@ def stereotype(
     version: Version,
     *,
     leaning: LeaningRule | Mapping[str, str] = "odds",
-    names: Literal["fixed", "random", "off"] = "random",
-    seed: int = 0,
-    keep_named: bool = False,
-    kinds: tuple[str, ...] | None = None,
-    unsafe: bool = False,
-    pairs: str | None = None,
-    judge: str = "embedded",
+    **options: Unpack[SwapWords],
 ) -> list[Rewritten]:
     """The pro- or anti-stereotypical version of labelled texts.
 
@@ -113,7 +108,7 @@ def stereotype(
     Examples
     --------
     >>> texts = ["He sings.", "She sings."]
-    >>> made = stereotype(texts, ["nurse"] * 2, "MF", "pro", leaning={"nurse": "female"})
+    >>> made = stereotype(texts, ["nurse"] * 2, ["M", "F"], "pro", leaning={"nurse": "female"})
     >>> [str(text) for text in made]
     ['She sings.', 'She sings.']
 
@@ -131,16 +126,7 @@ def stereotype(
                 counted[side][label] = counted[side].get(label, 0) + 1
         leaning = leanings(counted["male"], counted["female"], leaning)
     chosen = Selection(version, leaning, codes)
-    swap = Swap(
-        seed=seed,
-        names=names,
-        keep_named=keep_named,
-        kinds=kinds,
-        unsafe=unsafe,
-        pairs=pairs,
-        judge=judge,
-    )
-    rewritten = rewrite_all(texts, swap)
+    rewritten = rewrite_all(texts, Swap(**options))
     return [
         Rewritten(text, ()) if chosen.reason(label, person) else changed
         for text, label, person, changed in zip(texts, labels, persons, rewritten, strict=True)

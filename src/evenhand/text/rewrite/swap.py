@@ -6,26 +6,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
-from evenhand.instruments import check_options, option
-from evenhand.lexicon import Pair, fixed_phrases, names, pairs, read_pairs
-from evenhand.lexicon.gendered import DIRECTIONS, Direction
+from evenhand.instruments import check_options, documented, option
+from evenhand.lexicon import GenderedPair, fixed_phrases, names, pairs, read_pairs
+from evenhand.lexicon.gendered import Direction
 from evenhand.text.block import Block
-from evenhand.text.edits import Edit
+from evenhand.text.edits import Edit, in_order
 from evenhand.text.grammar import Judge, judge
 from evenhand.text.people import Person, find_people
-from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all
+from evenhand.text.rewrite import Rewritten, judge_option, rewrite_all, takes_options
 from evenhand.text.rewrite.names import NameSwap, full_possessive
 from evenhand.text.rewrite.readings import LOOK_BACK, inside_name, is_surname, is_verb
-from evenhand.text.tokens import WordIndex, Words, match_case, protected, words
+from evenhand.text.tokens import WordIndex, Words, match_case, protected
 
+Names: TypeAlias = Literal["fixed", "random", "off"]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -39,7 +40,7 @@ def _mixed(seed: int, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def chosen_documents(block: Block, probability: float, seed: int) -> NDArray[np.bool_]:
-    """Which documents of a block are drawn, each with the given probability."""
+    """The documents of a block that are drawn, each with the given probability."""
     numbers = np.arange(block.first, block.first + len(block), dtype=np.uint64)
     uniform = (_mixed(seed, numbers) >> np.uint64(11)).astype(np.float64) / 2.0**53
     return uniform < probability
@@ -48,8 +49,7 @@ def chosen_documents(block: Block, probability: float, seed: int) -> NDArray[np.
 BY_GRAMMAR = frozenset({"her", "his"})
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """A word of several parts ("ma'am"), met at its first part."""
 
     written: str
@@ -72,14 +72,14 @@ class Pairing:
     grammar: frozenset[str]
 
 
-def _arrows(pair: Pair, direction: str) -> Iterator[tuple[str, str]]:
+def _arrows(pair: GenderedPair, direction: str) -> Iterator[tuple[str, str]]:
     if direction != "male-to-female" and pair.direction != "male-to-female":
         yield pair.female, pair.male
     if direction != "female-to-male" and pair.direction != "female-to-male":
         yield pair.male, pair.female
 
 
-def _written(pair: Pair, word: str, after: str) -> Iterator[tuple[str, str]]:
+def _written(pair: GenderedPair, word: str, after: str) -> Iterator[tuple[str, str]]:
     """The ways in which a word is written where it is meant, and what each becomes."""
     if pair.case != "capital":
         yield word, after
@@ -90,38 +90,38 @@ def _written(pair: Pair, word: str, after: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(word: str) -> list[str]:
-    parts = words(word)
+    parts = Words(word)
     return [word[s:e] for s, e in zip(parts.starts, parts.ends, strict=True)]
 
 
-def _compile(chosen: Iterable[Pair], direction: str, unchanged: Iterable[str]) -> Pairing:
+def by_first_word(phrases: Iterable[Phrase]) -> dict[str, tuple[Phrase, ...]]:
+    """Phrases by their first word in lower case, the longest first."""
+    found: dict[str, list[Phrase]] = {}
+    for phrase in sorted(phrases, key=lambda phrase: -len(phrase.written)):
+        found.setdefault(_parts(phrase.written)[0], []).append(phrase)
+    return {first: tuple(group) for first, group in found.items()}
+
+
+def _compile(chosen: Iterable[GenderedPair], direction: str, unchanged: Iterable[str]) -> Pairing:
     forms: dict[str, tuple[str, str]] = {}
     opening: dict[str, tuple[str, str]] = {}
-    phrases: dict[str, list[Phrase]] = {}
+    phrases = [Phrase(phrase, phrase, "unchanged") for phrase in unchanged]
     grammar: set[str] = set()
-    for phrase in unchanged:
-        phrases.setdefault(_parts(phrase)[0], []).append(Phrase(phrase, phrase, "unchanged"))
     for pair in chosen:
         for word, after in _arrows(pair, direction):
             if pair.kind == "pronoun" and word in BY_GRAMMAR:
                 grammar.add(word)
                 continue
-            parts = _parts(word)
-            if len(parts) > 1:
-                phrases.setdefault(parts[0], []).append(Phrase(word, after, pair.kind))
+            if len(_parts(word)) > 1:
+                phrases.append(Phrase(word, after, pair.kind))
                 continue
             for written, becomes in _written(pair, word, after):
                 forms.setdefault(written, (becomes, pair.kind))
             if pair.case == "lower" and pair.number == "plural":
                 opening.setdefault(word.capitalize(), (after.capitalize(), pair.kind))
-    singles = {word.lower() for word in forms}
-    ordered = {
-        written: tuple(sorted(group, key=lambda phrase: -len(phrase.written)))
-        for first, group in phrases.items()
-        for written in (first, first.capitalize(), first.upper())
-    }
-    index = WordIndex(singles | set(phrases) | grammar)
-    return Pairing(forms, opening, ordered, index, frozenset(grammar))
+    by_first = by_first_word(phrases)
+    index = WordIndex({word.lower() for word in forms} | by_first.keys() | grammar)
+    return Pairing(forms, opening, by_first, index, frozenset(grammar))
 
 
 @cache
@@ -139,8 +139,6 @@ def pairing(
     >>> pairing().forms["Mother"]
     ('Father', 'family')
     """
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction: expected one of {', '.join(DIRECTIONS)}, got {direction!r}")
     listed = read_pairs(Path(own)) if own is not None else pairs()
     known = {pair.kind for pair in listed}
     unknown = [kind for kind in kinds or () if kind not in known]
@@ -167,7 +165,7 @@ def phrase_at(text: str, start: int, phrases: tuple[Phrase, ...]) -> tuple[str, 
 
 
 def phrase_after(written: str, phrase: Phrase) -> str:
-    """What a phrase becomes, in the case and with the apostrophe of what was written."""
+    """The replacement of a phrase, with its case and apostrophe."""
     after = match_case(written, phrase.after)
     return after.replace("'", "’") if "’" in written else after
 
@@ -281,32 +279,16 @@ BOTH = re.compile(r"(?:\(s\)|(?<!\w)s/)$", re.IGNORECASE)
 OPENING = re.compile(r"""(?:^|\n|[.!?…]["'”’)\]]*\s+)["'“‘(\[]*$""")
 
 
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swap:
     """Every gendered word of a document to its dual, in the same case.
 
     `her` becomes him or his and `his` becomes her or hers by grammar.
 
-    Parameters
-    ----------
-    direction : {"both", "male-to-female", "female-to-male"}
-        Which words are swapped.
-    probability : float
-        The probability that a document is rewritten, drawn from the seed and its number.
-    seed : int
-    names : {"off", "fixed", "random"}
-        First names too: by pairs of equal frequency, or by a draw for each document.
-    keep_named : bool
-        Words that refer to somebody named ("Elizabeth … she … queen") are not changed: the rule of
-        counterfactual data augmentation (Lu et al. 2018).
-    kinds : tuple of str, optional
-        Only some kinds of words, such as "pronoun" and "family".
-    unsafe : bool
-        Also pairs that are wrong in much running text (count and countess).
-    pairs : str, optional
-        A CSV file with pairs of your own.
-    judge : str
-        What distinguishes her (him) from her (his): "embedded" or "spacy:MODEL".
+    The rule of `keep_named` is that of counterfactual data augmentation (Lu et al. 2018). What is
+    drawn depends on `seed` and the number of the document. Pairs that are `unsafe` are wrong in
+    much running text (count and countess).
 
     Examples
     --------
@@ -329,7 +311,7 @@ class Swap:
         help="Share of the documents that is rewritten; drawn from the seed and its number.",
     )
     seed: int = 0
-    names: Literal["fixed", "random", "off"] = option(
+    names: Names = option(
         "off",
         help="First names too: by fixed pairs of similar frequency, or drawn for each document.",
     )
@@ -376,15 +358,33 @@ class Swap:
         edits = swap_words(block.text, spans, table, judge(self.judge))
         if self.names == "off" or self.keep_named:
             return edits
-        swapped = NameSwap(self.names, self.seed, self.direction).edits(block, chosen, block_words)
-        return _merged(edits, swapped)
+        swapped = NameSwap(self.names, self.seed, self.direction)(block, chosen, block_words)
+        return in_order([*edits, *swapped])
 
 
-def build_substitution(
-    *, probability: float = 0.5, names: Literal["fixed", "random", "off"] = "fixed", **options: Any
-) -> Swap:
+class SwapWords(TypedDict, total=False):
+    """The options of `Swap` but for those that choose among documents and directions."""
+
+    seed: int
+    names: Names
+    keep_named: bool
+    kinds: tuple[str, ...] | None
+    unsafe: bool
+    pairs: str | None
+    judge: str
+
+
+class SwapOptions(SwapWords, total=False):
+    """The options of `Swap`."""
+
+    direction: Direction
+    probability: float
+
+
+@takes_options(Swap, probability=0.5, names="fixed")
+def build_substitution(**options: Unpack[SwapOptions]) -> Swap:
     """Counterfactual data substitution (CDS): in place, half of the documents, names too."""
-    return Swap(probability=probability, names=names, **options)
+    return Swap(**options)
 
 
 def swap_words(
@@ -406,7 +406,7 @@ def swap_words(
                 change = (match_case(word, after), "pronoun")
             elif word in opening and opens_sentence(text, start, end):
                 change = opening[word]
-        if candidates := phrases.get(word):
+        if candidates := phrases.get(word.lower()):
             met = phrase_at(text, start, candidates)
             if met is not None:
                 word, phrase = met
@@ -456,30 +456,9 @@ def _by_grammar(text: str, start: int, end: int, lower: str, grammar: Judge) -> 
     return "her" if grammar.his_is_determiner(text, start, end) else "hers"
 
 
-def _merged(words: list[Edit], names: list[Edit]) -> list[Edit]:
-    """Both kinds of edits in order; where they meet, the gendered word wins."""
-    edits: list[Edit] = []
-    done = 0
-    for edit in sorted([*words, *names], key=attrgetter("offset")):
-        if edit.offset >= done:
-            edits.append(edit)
-            done = edit.offset + len(edit.before)
-    return edits
-
-
-def swap(
-    document: str,
-    *,
-    direction: Direction = "both",
-    probability: float = 1.0,
-    seed: int = 0,
-    names: Literal["fixed", "random", "off"] = "off",
-    keep_named: bool = False,
-    kinds: tuple[str, ...] | None = None,
-    unsafe: bool = False,
-    pairs: str | None = None,
-    judge: str = "embedded",
-) -> Rewritten:
+@takes_options(Swap)
+@checked
+def swap(document: str, **options: Unpack[SwapOptions]) -> Rewritten:
     """Replace every gendered word of a document by its dual.
 
     Parameters
@@ -491,7 +470,7 @@ def swap(
     Returns
     -------
     Rewritten
-        The new text and its edits.
+        The text with every gendered word swapped, and the edits.
 
     Examples
     --------
@@ -499,33 +478,12 @@ def swap(
     '“She’s his sister,” said the man.'
 
     """
-    chosen = Swap(
-        direction=direction,
-        probability=probability,
-        seed=seed,
-        names=names,
-        keep_named=keep_named,
-        kinds=kinds,
-        unsafe=unsafe,
-        pairs=pairs,
-        judge=judge,
-    )
-    return rewrite_all([document], chosen)[0]
+    return rewrite_all([document], Swap(**options))[0]
 
 
-def substitute(
-    documents: Iterable[str],
-    *,
-    direction: Direction = "both",
-    probability: float = 0.5,
-    seed: int = 0,
-    names: Literal["fixed", "random", "off"] = "fixed",
-    keep_named: bool = False,
-    kinds: tuple[str, ...] | None = None,
-    unsafe: bool = False,
-    pairs: str | None = None,
-    judge: str = "embedded",
-) -> list[Rewritten]:
+@takes_options(Swap, probability=0.5, names="fixed")
+@checked
+def substitute(documents: Iterable[str], **options: Unpack[SwapOptions]) -> list[Rewritten]:
     """Swap half of the documents in place, first names too (counterfactual data substitution).
 
     Parameters
@@ -543,15 +501,4 @@ def substitute(
     Hall Maudslay et al. (2019). Which documents are swapped depends on the seed and their number.
 
     """
-    chosen = Swap(
-        direction=direction,
-        probability=probability,
-        seed=seed,
-        names=names,
-        keep_named=keep_named,
-        kinds=kinds,
-        unsafe=unsafe,
-        pairs=pairs,
-        judge=judge,
-    )
-    return rewrite_all(list(documents), chosen)
+    return rewrite_all(list(documents), build_substitution(**options))

@@ -8,9 +8,11 @@ use, and `leace` does so by the smallest change. None removes all bias:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from evenhand.arguments import checked
 from evenhand.errors import UnknownNameError
 from evenhand.vectors.debias.groups import most_biased, word_bias
 from evenhand.vectors.debias.hard import hard
@@ -42,6 +44,7 @@ METHODS: Mapping[str, Callable[..., Debiased]] = {
 }
 
 
+@checked
 def debias(
     v: Vectors,
     method: str,
@@ -74,4 +77,8 @@ def debias(
     """
     if method not in METHODS:
         raise UnknownNameError("debias method", method, METHODS)
+    known = {*inspect.signature(METHODS[method]).parameters} - {"v", "sets", "groups"}
+    for name in options or {}:
+        if name not in known:
+            raise UnknownNameError(f"option of {method}", name, known)
     return METHODS[method](v, sets, **(options or {}))

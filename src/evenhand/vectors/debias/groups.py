@@ -1,20 +1,31 @@
-"""Which words lean which way: the groups that INLP learns from and the hiding tests look for."""
+"""Groups of words by leaning, which INLP and LEACE are fitted to and tested on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, VocabularyError
-from evenhand.statistics.intervals import Floats
+from evenhand.statistics.intervals import Floats, wilson
 from evenhand.vectors.debias.subspace import bias_subspace, chunks, known_sets, unit_rows
 from evenhand.vectors.store import Vectors
 from evenhand.vectors.vocabulary import Groups, known_groups
 
+FITTED = (
+    "the words it was fitted on understate what is left: judge this result by other words "
+    "(hiding_tests with exclude=result.fitted_on)"
+)
+
+_MINIMUM = 5
+"""Known words that a group needs, so that some can be held out."""
+
 
 def disjoint_groups(v: Vectors, groups: Mapping[str, Sequence[str]], at_least: int) -> Groups:
-    """Two or more groups with at least so many known words each and no word in common."""
+    """Two or more groups without common words, each with `at_least` known words."""
     if len(groups) < 2:
         raise InputError(f"groups: expected two or more, got {len(groups)}")
     known = known_groups(v, groups, "group", at_least=at_least)
@@ -34,6 +45,7 @@ def is_plain(word: str) -> bool:
     return word[0].isalpha() and word.replace("-", "").isalnum() and word == word.lower()
 
 
+@checked
 def word_bias(
     v: Vectors,
     direction: Floats | Sequence[Sequence[str]],
@@ -66,6 +78,7 @@ def word_bias(
     return bias
 
 
+@checked
 def most_biased(
     v: Vectors,
     direction: Floats | Sequence[Sequence[str]],
@@ -125,3 +138,89 @@ def leaning_by_class(
         best = own[np.argsort(-margin[own], kind="stable")[:count]]
         result[name] = [v.words[row] for row in rows[best]]
     return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupSplit:
+    """The known words of each class at unit length, and which are fitted and held out."""
+
+    sizes: Mapping[str, int]
+    known: Groups
+    unit: Floats
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+    @property
+    def chance(self) -> float:
+        """The accuracy on the held-out words of always predicting the largest class."""
+        return float(np.bincount(self.known.labels[self.test]).max() / self.test.size)
+
+    @property
+    def fitted_on(self) -> tuple[str, ...]:
+        return tuple(self.known.words[i] for i in np.sort(self.train))
+
+    def report(self, before: Floats, after: Floats, seed: int, prob: float) -> dict[str, object]:
+        """The accuracy of probes on the held-out words before and after a map of all words."""
+        return {
+            "chance": self.chance,
+            "train": int(self.train.size),
+            "test": int(self.test.size),
+            "fresh": _fresh_accuracy(after[self.test], self.known.labels[self.test], seed, prob),
+            "rbf_before": self._rbf_accuracy(before, prob),
+            "rbf_after": self._rbf_accuracy(after, prob),
+        }
+
+    def _rbf_accuracy(self, words: Floats, prob: float) -> dict[str, float]:
+        from sklearn.svm import SVC
+
+        labels, test = self.known.labels, self.test
+        probe = SVC(kernel="rbf", gamma="scale").fit(words[self.train], labels[self.train])
+        return accuracy(probe.predict(words[test]), labels[test], prob)
+
+
+def split_groups(
+    v: Vectors,
+    groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
+    n: int,
+    held_out: float,
+    seed: int,
+) -> GroupSplit:
+    """GroupSplit the words of each class into those that are fitted and those that are held out.
+
+    Defining sets stand for the `n` most biased words on each side of their first component.
+    """
+    from sklearn.model_selection import train_test_split
+
+    if not 0 < held_out < 1:
+        raise InputError(f"held_out: expected a share between 0 and 1, got {held_out}")
+    chosen = groups if isinstance(groups, Mapping) else most_biased(v, groups, n)
+    known = disjoint_groups(v, chosen, _MINIMUM)
+    share = max(held_out, len(known.names) / known.labels.size)
+    train, test = train_test_split(
+        np.arange(known.labels.size), test_size=share, stratify=known.labels, random_state=seed
+    )
+    sizes = {name: len(words) for name, words in chosen.items()}
+    return GroupSplit(sizes, known, v.unit(known.rows), train, test)
+
+
+def _fresh_accuracy(
+    left: Floats, labels: NDArray[np.intp], seed: int, prob: float
+) -> dict[str, float] | None:
+    """Cross-validated accuracy of new linear probes; None where a group has one word only."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    folds = min(5, int(np.bincount(labels).min()))
+    if folds < 2:
+        return None
+    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    probe = LogisticRegression(max_iter=10_000)
+    return accuracy(cross_val_predict(probe, left, labels, cv=split), labels, prob)
+
+
+def accuracy(
+    predicted: NDArray[np.intp], labels: NDArray[np.intp], prob: float
+) -> dict[str, float]:
+    """The share that is right, with its interval."""
+    share, low, high = wilson(int((predicted == labels).sum()), labels.size, prob)
+    return {"accuracy": share, "low": low, "high": high}

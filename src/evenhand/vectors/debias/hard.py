@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.debias.subspace import (
@@ -15,6 +16,7 @@ from evenhand.vectors.debias.subspace import (
     Debiased,
     bias_subspace,
     known_sets,
+    listed,
     project_out,
     unit_rows,
 )
@@ -30,6 +32,7 @@ _UNDEFINED = 1e-6
 """A member this close to its set's mean inside the subspace has no direction to move in."""
 
 
+@checked
 def hard(
     v: Vectors,
     sets: Sequence[Sequence[str]],
@@ -114,7 +117,13 @@ def hard(
     return Debiased(
         vectors=v.with_matrix(matrix, name=f"{v.name}+hard"),
         method="hard",
-        settings=_settings(k, sets, equalize, neutralize, keep),
+        settings={
+            "k": k,
+            "sets": listed(sets),
+            "equalize": None if equalize is None else listed(equalize),
+            "neutralize": listed(neutralize),
+            "keep": listed(keep),
+        },
         report={
             "explained": subspace.explained,
             "neutralized": int(neutral - len(inside)),
@@ -168,19 +177,3 @@ def _named(v: Vectors, rows: Sequence[int] | NDArray[np.intp], what: str) -> lis
     words = [v.words[row] for row in rows]
     listed = ", ".join(words[:8]) + (" …" if len(words) > 8 else "")
     return [f"{len(words)} words {what}: {listed}"] if words else []
-
-
-def _settings(
-    k: int,
-    sets: Sequence[Sequence[str]],
-    equalize: Sequence[Sequence[str]] | None,
-    neutralize: str | Sequence[str],
-    keep: Sequence[str],
-) -> dict[str, Any]:
-    return {
-        "k": k,
-        "sets": [list(members) for members in sets],
-        "equalize": None if equalize is None else [list(members) for members in equalize],
-        "neutralize": neutralize if isinstance(neutralize, str) else list(neutralize),
-        "keep": list(keep),
-    }

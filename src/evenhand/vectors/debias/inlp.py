@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
-from evenhand.statistics.intervals import Floats, wilson
-from evenhand.vectors.debias.groups import disjoint_groups, most_biased
+from evenhand.statistics.intervals import Floats
+from evenhand.vectors.debias.groups import FITTED, accuracy, split_groups
 from evenhand.vectors.debias.subspace import Debiased, project_out
 from evenhand.vectors.store import Vectors
 
-FITTED = (
-    "the words it was fitted on understate what is left: judge this result by other words "
-    "(hiding_tests with exclude=result.fitted_on)"
-)
 
-_MINIMUM = 5
-"""Known words that a group needs, so that some can be held out."""
-
-
+@checked
 def inlp(
     v: Vectors,
     groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
@@ -40,8 +32,8 @@ def inlp(
     ----------
     v : Vectors
     groups : Mapping of str to sequence of str, or sequence of sequences of str
-        The words of each class. Defining sets instead stand for the `n` most biased words on
-        each side of their first component.
+        The words of each class; of defining sets, the `n` most biased words on each side of
+        their first component.
     seed : int
     max_rounds : int
     held_out : float
@@ -77,31 +69,22 @@ def inlp(
 
     """
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
 
-    if not 0 < held_out < 1:
-        raise InputError(f"held_out: expected a share between 0 and 1, got {held_out}")
     if max_rounds < 1:
         raise InputError(f"max_rounds: expected 1 or more, got {max_rounds}")
-    chosen = groups if isinstance(groups, Mapping) else most_biased(v, groups, n)
-    known = disjoint_groups(v, chosen, _MINIMUM)
-    unit, labels = v.unit(known.rows), known.labels
-    share = max(held_out, len(known.names) / labels.size)
-    train, test = train_test_split(
-        np.arange(labels.size), test_size=share, stratify=labels, random_state=seed
-    )
-    chance = float(np.bincount(labels[test]).max() / test.size)
+    split = split_groups(v, groups, n, held_out, seed)
+    unit, labels, train, test = split.unit, split.known.labels, split.train, split.test
     basis = np.zeros((0, v.dim))
-    rounds: list[dict[str, Any]] = []
+    rounds: list[dict[str, float]] = []
     while True:
         left = _left(unit, basis)
         probe = LogisticRegression(max_iter=10_000).fit(left[train], labels[train])
         rounds.append(accuracy(probe.predict(left[test]), labels[test], prob))
-        if rounds[-1]["low"] <= chance or len(rounds) > max_rounds:
+        if rounds[-1]["low"] <= split.chance or len(rounds) > max_rounds:
             break
         basis = extended(basis, probe.coef_)
     notes = [FITTED]
-    if rounds[-1]["low"] > chance:
+    if rounds[-1]["low"] > split.chance:
         notes.append(f"after {max_rounds} rounds a linear probe is still above chance")
     if len(rounds) == 1:
         notes.append("a linear probe was at chance from the start: nothing was removed")
@@ -113,24 +96,19 @@ def inlp(
         vectors=v.with_matrix(projection.matrix, name=f"{v.name}+inlp"),
         method="inlp",
         settings={
-            "groups": {name: len(words) for name, words in chosen.items()},
+            "groups": split.sizes,
             "max_rounds": max_rounds,
             "held_out": held_out,
             "prob": prob,
         },
         report={
             "rounds": rounds,
-            "chance": chance,
-            "train": int(train.size),
-            "test": int(test.size),
-            "fresh": fresh_accuracy(_left(unit, basis)[test], labels[test], seed, prob),
-            "rbf_before": rbf_accuracy(_left(unit, basis[:0]), labels, train, test, prob),
-            "rbf_after": rbf_accuracy(_left(unit, basis), labels, train, test, prob),
+            **split.report(_left(unit, basis[:0]), _left(unit, basis), seed, prob),
             "largest_left": projection.largest_left,
         },
         removed=basis,
-        fitted_on=tuple(known.words[i] for i in np.sort(train)),
-        left_out=tuple(dict.fromkeys(known.missing)),
+        fitted_on=split.fitted_on,
+        left_out=tuple(dict.fromkeys(split.known.missing)),
         notes=tuple(notes),
         seed=seed,
     )
@@ -150,42 +128,5 @@ def extended(basis: Floats, rows: Floats) -> Floats:
 
 
 def _left(unit: Floats, basis: Floats) -> Floats:
-    """What is left of the unit vectors, times √d: coordinates of about unit variance."""
+    """The unit vectors without the basis, times √d: coordinates of about unit variance."""
     return np.asarray((unit - (unit @ basis.T) @ basis) * math.sqrt(unit.shape[1]))
-
-
-def rbf_accuracy(
-    left: Floats,
-    labels: NDArray[np.intp],
-    train: NDArray[np.intp],
-    test: NDArray[np.intp],
-    prob: float,
-) -> dict[str, float]:
-    """Accuracy of an RBF support vector machine on the test words."""
-    from sklearn.svm import SVC
-
-    probe = SVC(kernel="rbf", gamma="scale").fit(left[train], labels[train])
-    return accuracy(probe.predict(left[test]), labels[test], prob)
-
-
-def fresh_accuracy(
-    left: Floats, labels: NDArray[np.intp], seed: int, prob: float
-) -> dict[str, float] | None:
-    """Cross-validated accuracy of new linear probes; None where a group has one word only."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
-
-    folds = min(5, int(np.bincount(labels).min()))
-    if folds < 2:
-        return None
-    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    probe = LogisticRegression(max_iter=10_000)
-    return accuracy(cross_val_predict(probe, left, labels, cv=split), labels, prob)
-
-
-def accuracy(
-    predicted: NDArray[np.intp], labels: NDArray[np.intp], prob: float
-) -> dict[str, float]:
-    """The share that is right, with its interval."""
-    share, low, high = wilson(int((predicted == labels).sum()), labels.size, prob)
-    return {"accuracy": share, "low": low, "high": high}

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.errors import InputError
+from evenhand.arguments import checked
 from evenhand.statistics.erasure import AffineMap, one_hot
 from evenhand.statistics.erasure import leace as fit_leace
-from evenhand.vectors.debias.groups import disjoint_groups, most_biased
-from evenhand.vectors.debias.inlp import FITTED, fresh_accuracy, rbf_accuracy
+from evenhand.vectors.debias.groups import FITTED, split_groups
 from evenhand.vectors.debias.subspace import Debiased, chunks, unit_rows
 from evenhand.vectors.store import Vectors
 
-_MINIMUM = 5
-"""Known words that a group needs, so that some can be held out."""
 
-
+@checked
 def leace(
     v: Vectors,
     groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
@@ -33,17 +30,10 @@ def leace(
 
     Parameters
     ----------
-    v : Vectors
-    groups : Mapping of str to sequence of str, or sequence of sequences of str
-        The words of each class. Defining sets instead stand for the `n` most biased words on
-        each side of their first component.
-    seed : int
     held_out : float
         The share of words that are not fitted on, which the probes of the report are tested on.
-    n : int
-        Words on each side, where `groups` are defining sets.
-    prob : float
-        Probability of the intervals.
+    v, groups, seed, n, prob
+        As for `inlp`.
 
     Returns
     -------
@@ -67,21 +57,12 @@ def leace(
     (1, True)
 
     """
-    from sklearn.model_selection import train_test_split
-
-    if not 0 < held_out < 1:
-        raise InputError(f"held_out: expected a share between 0 and 1, got {held_out}")
-    chosen = groups if isinstance(groups, Mapping) else most_biased(v, groups, n)
-    known = disjoint_groups(v, chosen, _MINIMUM)
-    unit, labels = v.unit(known.rows), known.labels
-    share = max(held_out, len(known.names) / labels.size)
-    train, test = train_test_split(
-        np.arange(labels.size), test_size=share, stratify=labels, random_state=seed
-    )
-    erase = fit_leace(unit[train], one_hot(labels[train]))
+    split = split_groups(v, groups, n, held_out, seed)
+    unit, labels, train = split.unit, split.known.labels, split.train
+    erase = fit_leace(unit[train], one_hot(labels[train].tolist()))
     erased = erase(unit)
     means = np.array(
-        [erased[train][labels[train] == i].mean(axis=0) for i in range(len(known.names))]
+        [erased[train][labels[train] == i].mean(axis=0) for i in range(len(split.sizes))]
     )
     scale = math.sqrt(v.dim)
     notes = [FITTED]
@@ -93,32 +74,23 @@ def leace(
     return Debiased(
         vectors=v.with_matrix(_applied(v, erase), name=f"{v.name}+leace"),
         method="leace",
-        settings={
-            "groups": {name: len(words) for name, words in chosen.items()},
-            "held_out": held_out,
-            "prob": prob,
-        },
+        settings={"groups": split.sizes, "held_out": held_out, "prob": prob},
         report={
             "rank": erase.rank,
-            "train": int(train.size),
-            "test": int(test.size),
-            "chance": float(np.bincount(labels[test]).max() / test.size),
             "largest_left": float(np.ptp(means, axis=0).max()),
             "mean_change": float(((erased - unit) ** 2).sum(axis=1).mean()),
-            "fresh": fresh_accuracy(erased[test] * scale, labels[test], seed, prob),
-            "rbf_before": rbf_accuracy(unit * scale, labels, train, test, prob),
-            "rbf_after": rbf_accuracy(erased * scale, labels, train, test, prob),
+            **split.report(unit * scale, erased * scale, seed, prob),
         },
         transform=erase.matrix,
         shift=erase.shift,
-        fitted_on=tuple(known.words[i] for i in np.sort(train)),
-        left_out=tuple(dict.fromkeys(known.missing)),
+        fitted_on=split.fitted_on,
+        left_out=tuple(dict.fromkeys(split.known.missing)),
         notes=tuple(notes),
         seed=seed,
     )
 
 
-def _applied(v: Vectors, erase: AffineMap) -> Any:
+def _applied(v: Vectors, erase: AffineMap) -> NDArray[np.float32]:
     """The map of every unit vector; zero vectors stay zero."""
     out = np.empty(v.matrix.shape, dtype=np.float32)
     for part in chunks(*v.matrix.shape):

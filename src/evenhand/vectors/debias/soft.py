@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError, UnknownNameError, VocabularyError
 from evenhand.statistics.intervals import Floats
 from evenhand.vectors.debias.subspace import (
@@ -16,12 +17,14 @@ from evenhand.vectors.debias.subspace import (
     bias_subspace,
     chunks,
     known_sets,
+    listed,
     transform_rows,
     unit_rows,
 )
 from evenhand.vectors.store import Vectors
 
 
+@checked
 def soft(
     v: Vectors,
     sets: Sequence[Sequence[str]],
@@ -106,22 +109,15 @@ def soft(
             "lam": lam,
             "k": k,
             "scale": scale,
-            "keep": list(keep),
-            "sets": [list(members) for members in sets],
-            "neutral": neutral if isinstance(neutral, str) else list(neutral),
+            "keep": listed(keep),
+            "sets": listed(sets),
+            "neutral": listed(neutral),
         },
         report={
             "explained": subspace.explained,
             "neutral": int(rows.size),
             "weight": weight,
-            "objective_before": solution.objective_before,
-            "objective_after": solution.objective_after,
-            "gradient_norm": solution.gradient_norm,
-            "gradient_relative": solution.gradient_relative,
-            "smallest_eigenvalue": solution.smallest_eigenvalue,
-            "solver": solution.solver,
-            "steps": solution.steps,
-            "converged": solution.converged,
+            **solution.report(),
             "bias_before": before,
             "bias_after": after,
             "removed": removed,
@@ -186,6 +182,10 @@ class Solution:
     solver: str
     steps: int
     converged: bool
+
+    def report(self) -> dict[str, object]:
+        """Everything but the map."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "transform"}
 
 
 def objective(gram: Floats, neutral: Floats, basis: Floats, lam: float, inner: Floats) -> float:

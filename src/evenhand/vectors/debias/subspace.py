@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.arguments import checked
 from evenhand.display import Shown
 from evenhand.errors import InputError, VocabularyError
 from evenhand.statistics.intervals import Floats
@@ -85,6 +86,12 @@ def known_sets(v: Vectors, sets: Sequence[Sequence[str]], what: str) -> KnownSet
     return KnownSets(tuple(words), tuple(rows), left_out, np.unique(np.concatenate(defining)))
 
 
+def listed(words: str | Sequence[str] | Sequence[Sequence[str]]) -> object:
+    """Words, or sets of words, as the settings of a result list them."""
+    return words if isinstance(words, str) else [listed(each) for each in words]
+
+
+@checked
 def bias_subspace(v: Vectors, sets: Sequence[Sequence[str]], k: int = 1) -> Subspace:
     """Compute the bias subspace that defining sets span.
 
@@ -285,7 +292,7 @@ class Debiased(Shown):
     notes: tuple[str, ...] = ()
     seed: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The JSON view, without the matrices and the long word lists."""
         return {
             "method": self.method,
@@ -304,5 +311,5 @@ class Debiased(Shown):
     def _headline(self) -> str:
         return f"{self.method}: {self.vectors!r}"
 
-    def _rows(self) -> Sequence[Mapping[str, Any]]:
+    def _rows(self) -> Sequence[Mapping[str, object]]:
         return [{"setting": name, "text": str(x)} for name, x in self.settings.items()]

@@ -18,12 +18,19 @@ from typing import IO, TYPE_CHECKING
 from evenhand.errors import FileError, InputError
 from evenhand.files import replace_file
 from evenhand.vectors.formats.binary import read_binary, write_binary
-from evenhand.vectors.formats.input import HEAD, Input, Progress, Table, counted, shown
+from evenhand.vectors.formats.input import (
+    HEAD,
+    Header,
+    Input,
+    Progress,
+    VectorTable,
+    counted,
+    shown,
+)
 from evenhand.vectors.formats.npz import read_npz, write_npz
 from evenhand.vectors.formats.text import (
     BOM,
     NUMBER,
-    Header,
     read_text,
     write_glove,
     write_word2vec,
@@ -66,7 +73,7 @@ def read(
     *,
     limit: int | None = None,
     progress: Progress | None = None,
-) -> Table:
+) -> VectorTable:
     """Read word vectors: GloVe, word2vec text or binary, fastText .vec, .npz, gzip of these."""
     with Input(path, progress) as source:
         head = source.peek()
@@ -84,14 +91,14 @@ def read(
             raise FileError(error.path, problem, line=error.line) from None
 
 
-def _read_zip(source: Input) -> Table:
+def _read_zip(source: Input) -> VectorTable:
     if source.packed:
         return read_npz(io.BytesIO(source.read()), source.path)
     with Path(source.path).open("rb") as file:
         return read_npz(file, source.path)
 
 
-def _read_lines(source: Input, head: bytes, limit: int | None) -> Table:
+def _read_lines(source: Input, head: bytes, limit: int | None) -> VectorTable:
     mark = len(BOM) if head.startswith(BOM) else 0
     match = _HEADER.match(head, mark)
     if match is None:
@@ -143,11 +150,11 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def shortened(table: Table, limit: int | None) -> Table:
+def shortened(table: VectorTable, limit: int | None) -> VectorTable:
     """The first `limit` rows."""
     if limit is None or limit >= len(table.matrix):
         return table
-    return Table(
+    return VectorTable(
         words=b"\n".join(bytes(table.words).split(b"\n", limit)[:limit]),
         matrix=table.matrix[:limit],
         ranks=None if table.ranks is None else table.ranks[:limit],

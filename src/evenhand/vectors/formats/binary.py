@@ -9,8 +9,16 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from evenhand.errors import FileError
-from evenhand.vectors.formats.input import Input, Table, all_finite, counted, finish, shown
-from evenhand.vectors.formats.text import ROWS, Header
+from evenhand.vectors.formats.input import (
+    ROWS,
+    Header,
+    Input,
+    VectorTable,
+    all_finite,
+    counted,
+    finish,
+    shown,
+)
 
 if TYPE_CHECKING:
     from evenhand.vectors.store import Vectors
@@ -19,7 +27,7 @@ BLOCK = 1 << 22
 LONGEST_WORD = 1 << 12
 
 
-def read_binary(source: Input, header: Header, start: int, limit: int | None) -> Table:
+def read_binary(source: Input, header: Header, start: int, limit: int | None) -> VectorTable:
     """Read what follows the header line; `start` is the byte at which it begins."""
     count, width = header
     wanted = count if limit is None else min(count, limit)
@@ -62,7 +70,7 @@ def _error(source: Input, words: list[bytes], at: int, what: str) -> FileError:
 
 
 def _cut(data: bytes, at: int, end: int, size: int, header: Header) -> str:
-    """What is wrong with a file that has fewer words than its header promises."""
+    """The error for a file with fewer words than its header states."""
     promise = f"the header promises {counted(header[0], 'word')}"
     if not data[at:].strip(b"\n"):
         return f"the file ends here, {promise}"

@@ -1,4 +1,4 @@
-"""What all readers of vector files share: a stream of bytes in, a table out."""
+"""The common part of all readers of vector files: a stream of bytes in, a table out."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from evenhand.files import current_reading
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the bytes there are."""
 
+Header = tuple[int, int]
+"""Number of words and of dimensions, as a word2vec header promises them."""
+
 GZIP = b"\x1f\x8b"
+ROWS = 4096
+"""Rows that are written at a time."""
 HEAD = 1 << 16
 LONGEST_LINE = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class VectorTable:
     """Words and their vectors as read: the words as UTF-8, one per line, and a matrix row each."""
 
     words: bytes | memoryview
@@ -64,13 +69,13 @@ class Input:
             self._head += self._unpacked(size - len(self._head))
         return self._head[:size]
 
-    def first_lines(self, most: int) -> list[bytes]:
-        """Some complete lines from here on, at least one if there is any."""
+    def first_lines(self) -> list[bytes]:
+        """Up to 20 complete lines from here on, at least one if there is any."""
         size = HEAD
         while b"\n" not in (head := self.peek(size)) and len(head) == size < LONGEST_LINE:
             size *= 2
         lines = head.split(b"\n")
-        return lines[: min(most, len(lines) - 1) or 1]
+        return lines[: min(20, len(lines) - 1) or 1]
 
     def read(self, size: int = -1) -> bytes:
         """The next `size` bytes, fewer only at the end; -1: all that is left."""
@@ -117,7 +122,9 @@ class Input:
             raise FileError(self.path, f"cannot be read ({error.strerror or error})") from error
 
 
-def finish(path: str, words: list[bytes], matrix: NDArray[np.float32], notes: list[str]) -> Table:
+def finish(
+    path: str, words: list[bytes], matrix: NDArray[np.float32], notes: list[str]
+) -> VectorTable:
     """Drop repeated words (the first stays) and note what a user should know."""
     if not words:
         raise FileError(path, "the file has no vectors")
@@ -132,11 +139,11 @@ def finish(path: str, words: list[bytes], matrix: NDArray[np.float32], notes: li
     blob = b"\n".join(words)
     if odd := undecodable(blob):
         notes.append(f"{counted(odd, 'word')} not in UTF-8: odd bytes shown as \\xNN")
-    return Table(words=blob, matrix=matrix, duplicates=duplicates, notes=tuple(notes))
+    return VectorTable(words=blob, matrix=matrix, duplicates=duplicates, notes=tuple(notes))
 
 
 def undecodable(blob: bytes) -> int:
-    """How many of the words are not valid UTF-8."""
+    """The number of words that are not valid UTF-8."""
     try:
         blob.decode()
     except UnicodeDecodeError:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from evenhand.errors import FileError
 from evenhand.files import current_reading
-from evenhand.vectors.formats.input import Table, all_finite, undecodable
+from evenhand.vectors.formats.input import VectorTable, all_finite, undecodable
 
 NPZ = "evenhand-vectors/1"
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
-def read_npz(file: IO[bytes], path: str) -> Table:
+def read_npz(file: IO[bytes], path: str) -> VectorTable:
     """Read and check one file; zip's checksums find damaged bytes."""
     try:
         with zipfile.ZipFile(file) as archive:
@@ -58,7 +58,7 @@ def read_npz(file: IO[bytes], path: str) -> Table:
         raise FileError(path, "'matrix' has a number that is nan or infinite")
     odd = undecodable(blob)
     notes = (f"{odd:,} words not in UTF-8: odd bytes shown as \\xNN",) if odd else ()
-    return Table(words=blob, matrix=matrix, ranks=_ranks(arrays, path), notes=notes)
+    return VectorTable(words=blob, matrix=matrix, ranks=_ranks(arrays, path), notes=notes)
 
 
 def write_npz(
@@ -66,7 +66,7 @@ def write_npz(
     words: bytes,
     matrix: NDArray[np.float16] | NDArray[np.float32],
     ranks: NDArray[np.uint32] | None,
-    meta: Mapping[str, Any],
+    meta: Mapping[str, object],
     *,
     compress: bool = False,
 ) -> None:

@@ -20,19 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import FileError, InputError
-from evenhand.vectors.formats.input import Input, Table, all_finite, counted, finish, shown
+from evenhand.vectors.formats.input import (
+    ROWS,
+    Header,
+    Input,
+    VectorTable,
+    all_finite,
+    counted,
+    finish,
+    shown,
+)
 
 if TYPE_CHECKING:
     from evenhand.vectors.store import Vectors
 
-Header = tuple[int, int]
-"""Number of words and of dimensions, as a word2vec header promises them."""
-
 BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 21
 WORKERS = min(8, os.cpu_count() or 1)
-ROWS = 4096
-"""Rows that are written at a time."""
 
 _SEPARATOR = re.compile(rb"[ \t]+")
 _FLOAT = rb"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+"
@@ -43,7 +47,7 @@ _NOT_FINITE = re.compile(rb"[-+]?(nan|inf|infinity)", re.IGNORECASE)
 Rows = tuple[list[bytes], NDArray[np.float32]]
 
 
-def read_text(source: Input, header: Header | None, limit: int | None) -> Table:
+def read_text(source: Input, header: Header | None, limit: int | None) -> VectorTable:
     """Read lines of a word and its numbers, split only at ASCII space and tab.
 
     A word may contain spaces as long as none of its later parts is a number: the vector is the
@@ -52,39 +56,26 @@ def read_text(source: Input, header: Header | None, limit: int | None) -> Table:
     width = _width(source, header)
     reader = _Reader(source, width, 1 if header is None else 2)
     expected = None if header is None else header[0]
-    rows = _Growing(width, _guess_rows(source, header, width, limit))
+    # pages of the matrix that stay unused cost no memory
+    matrix = np.empty((_guess_rows(source, header, width, limit), width), dtype=np.float32)
+    words: list[bytes] = []
     last = b"\n"
-    for words, matrix, block in reader.rows(limit):
-        rows.add(words, matrix)
+    for new, numbers, block in reader.rows(limit):
+        stop = len(words) + len(new)
+        if stop > len(matrix):
+            matrix.resize((stop + stop // 2, width), refcheck=False)
+        matrix[len(words) : stop] = numbers
+        words += new
         last = block[-1:]
-        if expected is not None and len(rows.words) > expected:
+        if expected is not None and len(words) > expected:
             problem = f"the header promises {counted(expected, 'word')}, here is one more"
             raise FileError(source.path, problem, line=expected + 2)
-    if expected is not None and len(rows.words) < min(expected, limit or expected):
+    if expected is not None and len(words) < min(expected, limit or expected):
         promise = f"the header promises {counted(expected, 'word')}"
-        raise FileError(source.path, f"{promise}, the file has {len(rows.words):,}", line=1)
-    cut = last != b"\n" and (limit is None or len(rows.words) < limit)
+        raise FileError(source.path, f"{promise}, the file has {len(words):,}", line=1)
+    cut = last != b"\n" and (limit is None or len(words) < limit)
     notes = ["no line end after the last line: its last number may be cut short"] if cut else []
-    return finish(source.path, rows.words, rows.matrix, notes)
-
-
-class _Growing:
-    """A matrix of yet unknown length; pages that stay unused cost no memory."""
-
-    def __init__(self, width: int, guess: int) -> None:
-        self.words: list[bytes] = []
-        self._matrix = np.empty((guess, width), dtype=np.float32)
-
-    def add(self, words: list[bytes], matrix: NDArray[np.float32]) -> None:
-        start, stop = len(self.words), len(self.words) + len(words)
-        if stop > len(self._matrix):
-            self._matrix.resize((stop + stop // 2, self._matrix.shape[1]), refcheck=False)
-        self._matrix[start:stop] = matrix
-        self.words += words
-
-    @property
-    def matrix(self) -> NDArray[np.float32]:
-        return self._matrix[: len(self.words)]
+    return finish(source.path, words, matrix[: len(words)], notes)
 
 
 class _Reader:
@@ -241,7 +232,7 @@ def _width(source: Input, header: Header | None) -> int:
     Each line votes twice, with all its fields but the first and with the numbers at its end, so
     that neither a word with spaces nor a field that is no number decides alone.
     """
-    lines = [line for line in source.first_lines(20) if line.strip(b" \t\r")]
+    lines = [line for line in source.first_lines() if line.strip(b" \t\r")]
     votes: Counter[int] = Counter()
     for line in lines:
         fields = _SEPARATOR.split(line.rstrip(b" \t\r"))[1:]
@@ -270,7 +261,7 @@ def _guess_rows(source: Input, header: Header | None, width: int, limit: int | N
     elif header is not None:
         guess = min(header[0], source.size // (2 * width + 2) + 1)
     else:
-        lines = source.first_lines(20)
+        lines = source.first_lines()
         mean = sum(map(len, lines)) / max(len(lines), 1) + 1
         guess = int(1.05 * source.size / mean) + 16
     return guess if limit is None else min(guess, limit)

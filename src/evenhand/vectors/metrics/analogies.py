@@ -8,17 +8,17 @@ side by side make the artefact visible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand import lexicon
+from evenhand.arguments import checked
 from evenhand.errors import InputError, VocabularyError
-from evenhand.instruments import Declaration, Run, instrument, option
+from evenhand.instruments import Instrument, Run, instrument, option
 from evenhand.results import Comparison, Estimate, Items, Measurement
 from evenhand.statistics.intervals import Floats, crossed_mean, t_mean, wilson
 from evenhand.vectors.debias.subspace import moderate_rows, row_lengths
@@ -26,7 +26,7 @@ from evenhand.vectors.store import Vectors, load
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnalogyWord:
     """A candidate and its cosine with b - a + c."""
 
     word: str
@@ -35,105 +35,128 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnalogyAnswers:
     """The best answers to one analogy: all words allowed, and the three inputs barred."""
 
     question: tuple[str, str, str]
-    allowed: tuple[Answer, ...]
-    barred: tuple[Answer, ...]
+    allowed: tuple[AnalogyWord, ...]
+    barred: tuple[AnalogyWord, ...]
 
 
-class AnalogyMetric:
-    """What both metrics share: they take the analogy questions of the lexicon."""
+class AnalogyMetric(Instrument):
+    """The common part of both metrics: the analogy questions of the lexicon."""
 
-    declaration: ClassVar[Declaration]
+    shared: ClassVar[Mapping[str, Any]] = {
+        "subjects": ("vectors",),
+        "bias": False,
+        "ideal": 1.0,
+        "worse": "lower",
+        "stereotype": 0,
+        "material": "analogy questions",
+        "audit": True,
+        "command": "analogies",
+    }
+    query: ClassVar[str]
+    """The name of all questions together."""
 
-    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
-        """A measurement for each group of questions, by its name; it takes vectors and a run."""
+    def answer(
+        self, v: Vectors, questions: lexicon.AnalogyQuestions, query: str, run: Run
+    ) -> Measurement:
+        """Measure some questions under a name."""
         raise NotImplementedError
 
-    def audit(self, subject: Vectors, run: Run, data: Any) -> dict[str, Any]:  # noqa: ARG002
+    def groups(self, questions: lexicon.AnalogyQuestions) -> dict[str, lexicon.AnalogyQuestions]:
+        """The questions in groups, by the name of each."""
+        raise NotImplementedError
+
+    def measure(
+        self, v: Vectors, material: lexicon.AnalogyQuestions | None = None, run: Run = Run()
+    ) -> Measurement:
+        """Measure the vectors on analogy questions, by default the built-in ones."""
+        return self.answer(v, material or lexicon.analogies(), self.query, run)
+
+    def audit(self, subject: Vectors, run: Run, data: object) -> dict[str, object]:
         """The built-in questions, group by group."""
         measured, skipped = [], []
-        for query, compute in run.steps(list(self.single(lexicon.analogies()).items())):
+        for query, questions in run.steps(list(self.groups(lexicon.analogies()).items())):
             try:
-                measured.append(compute(subject, query=query, run=run))
+                measured.append(self.answer(subject, questions, query, run))
             except InputError as error:
                 name = self.declaration.name
                 skipped.append({"metric": name, "query": query, "reason": str(error)})
         return {"measurements": tuple(measured), "skipped": tuple(skipped)}
 
     @classmethod
-    def example(cls) -> tuple[Vectors, lexicon.Analogies]:
+    def example(cls) -> tuple[Vectors, lexicon.AnalogyQuestions]:
         """A subject and material to try the metric on."""
         return load("glove"), lexicon.analogies()
 
-    def misfit(self, material: Any = None) -> str | None:
+    def misfit(self, material: object = None) -> str | None:
         """Why the material cannot be taken, None where it can."""
-        if material is None or isinstance(material, lexicon.Analogies):
+        if material is None or isinstance(material, lexicon.AnalogyQuestions):
             return None
         return "takes analogy questions"
 
 
 @instrument(
     name="analogies",
-    subject="vectors",
     label="Analogies answered with the word itself",
     question="In a : w :: c : ?, is w itself the best answer if it is allowed?",
-    bias=False,
     formula="the word with the largest cosine to w - a + c, unit vectors, with the three inputs "
     "allowed and barred; the share of questions whose allowed answer is w",
     source="Nissim, van Noord & van der Goot (2020)",
-    ideal=1.0,
-    worse="lower",
-    stereotype=0,
-    material="analogy questions",
     reading="A share: what a search with barred inputs can never return, and what vectors without "
     "bias in these words always return.",
     caveats=("An answer other than the word itself need not be a stereotype: read the items.",),
-    audit=True,
-    command="analogies",
 )
-@dataclass(frozen=True, kw_only=True)
 class Analogies(AnalogyMetric):
-    """The declaration of the analogies; `analogies` is their function."""
+    """Analogies: how often a : w :: c : ? is answered with w itself, for each pair and each word.
+
+    The material is `eh.lexicon.AnalogyQuestions`, of which `pairs` (a, c), `occupations` and
+    `traits` (w) are used; the default is the built-in one.
+
+    Returns
+    -------
+    Measurement
+        The share, with one part per pair.
+
+    Notes
+    -----
+    A search with barred inputs can never return w, and vectors without bias in these words always
+    return it. Nissim, van Noord & van der Goot (2020).
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> questions = eh.lexicon.AnalogyQuestions(
+    ...     name="own", pairs=(("man", "woman"),), occupations=("doctor", "nurse")
+    ... )
+    >>> eh.vectors.Analogies()(eh.vectors.load("glove"), questions).value
+    1.0
+    """
 
     answers: int = option(
         5, minimum=1, flag="--top", help="Number of rows shown, of each side where there are two."
     )
 
-    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+    query = "analogies"
+
+    def groups(self, questions: lexicon.AnalogyQuestions) -> dict[str, lexicon.AnalogyQuestions]:
         """Each pair of words."""
-        return {
-            "→".join(pair): partial(self.compute, pairs=[pair], words=questions.probes)
-            for pair in questions.pairs
-        }
+        return {"→".join(pair): replace(questions, pairs=(pair,)) for pair in questions.pairs}
 
-    def measure(
-        self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
+    def answer(
+        self, v: Vectors, questions: lexicon.AnalogyQuestions, query: str, run: Run
     ) -> Measurement:
-        """Measure the vectors on analogy questions, by default the built-in ones."""
-        questions = material or lexicon.analogies()
-        return self.compute(v, questions.pairs, questions.probes, "analogies", run or Run())
-
-    def compute(
-        self,
-        v: Vectors,
-        pairs: Sequence[tuple[str, str]],
-        words: Sequence[str],
-        query: str,
-        run: Run,
-    ) -> Measurement:
-        """Measure these pairs and words."""
-        pairs, words = [(a, c) for a, c in pairs], list(words)
+        pairs, words = questions.pairs, questions.probes
         ends = [word for pair in pairs for word in pair]
         missing = v.find([*ends, *words]).missing
-        questions = [
+        complete = [
             (a, word, c) for a, c in pairs for word in words if not {a, word, c} & set(missing)
         ]
-        if not questions:
+        if not complete:
             raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
-        answers = _answers(v, questions, missing, self.answers)
+        answers = _answers(v, complete, missing, self.answers)
         rows = [
             {
                 "word": answer.question[1],
@@ -148,14 +171,13 @@ class Analogies(AnalogyMetric):
         ]
         groups = dict.fromkeys(str(row["group"]) for row in rows)
 
-        def share(query: str, rows: Sequence[dict[str, Any]], **fields: Any) -> Measurement:
+        def share(query: str, rows: Sequence[dict[str, Any]], **fields: object) -> Measurement:
             same = np.array([row["score"] > 0 for row in rows])
             count = len({row["word"] for row in rows})
-            value, low, high = _crossed_share(same.reshape(-1, count), run.prob)
             return self.declaration.result(
                 run,
                 query,
-                (value, low, high),
+                _crossed_share(same.reshape(-1, count), run.prob),
                 subject=v.name,
                 n=len(rows),
                 interval="two-way random effects over pairs and words",
@@ -204,46 +226,46 @@ class Analogies(AnalogyMetric):
 
 @instrument(
     name="analogy_accuracy",
-    subject="vectors",
     label="Analogies, factual control",
     question="How often are analogies with one right answer answered right?",
-    bias=False,
     formula="the share of a : b :: c : d whose best answer, inputs barred, is d",
     source="Mikolov et al. (2013)",
-    ideal=1.0,
-    worse="lower",
-    stereotype=0,
-    material="analogy questions",
     reading="A share: how good the vectors are at analogies at all.",
     caveats=("It measures quality, not bias.",),
-    audit=True,
-    command="analogies",
 )
-@dataclass(frozen=True, kw_only=True)
 class AnalogyAccuracy(AnalogyMetric):
-    """The declaration of the factual control; `analogy_accuracy` is its function."""
+    """Factual analogies: how often those with a known answer are answered right, inputs barred.
 
-    def single(self, questions: lexicon.Analogies) -> Mapping[str, Callable[..., Measurement]]:
+    The material is `eh.lexicon.AnalogyQuestions`, of which `controls` are used: questions
+    (a, b, c, d) with the right answer d, by relation.
+
+    Returns
+    -------
+    Measurement
+        A share: a control that shows how good the vectors are at analogies at all.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> kings = {"royal": (("man", "king", "woman", "queen"),)}
+    >>> questions = eh.lexicon.AnalogyQuestions(name="own", controls=kings)
+    >>> eh.vectors.AnalogyAccuracy()(eh.vectors.load("glove"), questions).value
+    1.0
+    """
+
+    query = "factual analogies"
+
+    def groups(self, questions: lexicon.AnalogyQuestions) -> dict[str, lexicon.AnalogyQuestions]:
         """Each relation."""
-        return {
-            relation: partial(self.compute, questions=control)
-            for relation, control in questions.controls.items()
-        }
+        controls = questions.controls.items()
+        return {name: replace(questions, controls={name: control}) for name, control in controls}
 
-    def measure(
-        self, v: Vectors, material: lexicon.Analogies | None = None, run: Run | None = None
+    def answer(
+        self, v: Vectors, questions: lexicon.AnalogyQuestions, query: str, run: Run
     ) -> Measurement:
-        """Measure the vectors on factual analogies, by default the built-in ones."""
-        questions = material or lexicon.analogies()
         facts = [question for group in questions.controls.values() for question in group]
-        return self.compute(v, facts, "factual analogies", run or Run())
-
-    def compute(
-        self, v: Vectors, questions: Sequence[tuple[str, str, str, str]], query: str, run: Run
-    ) -> Measurement:
-        """Measure these questions."""
-        missing = v.find([word for question in questions for word in question]).missing
-        complete = [question for question in questions if not set(question) & set(missing)]
+        missing = v.find([word for question in facts for word in question]).missing
+        complete = [question for question in facts if not set(question) & set(missing)]
         if not complete:
             raise VocabularyError(f"analogies '{query}': no question has all its words in {v.name}")
         answers = _answers(v, [question[:3] for question in complete], missing, 1)
@@ -251,7 +273,6 @@ class AnalogyAccuracy(AnalogyMetric):
             _is(v, answer.barred, question[3])
             for answer, question in zip(answers, complete, strict=True)
         ]
-        value, low, high = wilson(sum(right), len(right), run.prob)
         scores = np.array(right, dtype=float)
         items = Items(
             {
@@ -267,7 +288,7 @@ class AnalogyAccuracy(AnalogyMetric):
         return self.declaration.result(
             run,
             query,
-            (value, low, high),
+            wilson(sum(right), len(right), run.prob),
             subject=v.name,
             n=len(right),
             interval="Wilson score over the questions, though questions of one kind share words",
@@ -276,7 +297,8 @@ class AnalogyAccuracy(AnalogyMetric):
         )
 
 
-def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> Answers:
+@checked
+def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> AnalogyAnswers:
     """Answer a : b :: c : ?, with the inputs allowed and barred.
 
     Parameters
@@ -288,7 +310,7 @@ def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> Answers:
 
     Returns
     -------
-    Answers
+    AnalogyAnswers
 
     Examples
     --------
@@ -301,94 +323,7 @@ def analogy(v: Vectors, a: str, b: str, c: str, *, n: int = 10) -> Answers:
     return _answers(v, [(a, b, c)], v.find((a, b, c)).missing, n)[0]
 
 
-def analogies(
-    v: Vectors,
-    pairs: Sequence[tuple[str, str]],
-    words: Sequence[str],
-    *,
-    n: int = 5,
-    query: str = "analogies",
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    """Measure how often a : w :: c : ? is answered with w itself, for each pair and each word.
-
-    Parameters
-    ----------
-    v : Vectors
-    pairs : sequence of (str, str)
-        The pairs a, c.
-    words : sequence of str
-        The words w.
-    n : int
-        Answers to list in the items.
-    query : str
-        The name of the question.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
-
-    Returns
-    -------
-    Measurement
-        The share, with one part per pair.
-
-    Notes
-    -----
-    A search with barred inputs can never return w, and vectors without bias in these words always
-    return it. Nissim, van Noord & van der Goot (2020).
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> v = eh.vectors.load("glove")
-    >>> eh.vectors.analogies(v, [("man", "woman")], ["doctor", "nurse"]).value
-    1.0
-
-    """
-    return Analogies(answers=n).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
-
-
-def analogy_accuracy(
-    v: Vectors,
-    questions: Sequence[tuple[str, str, str, str]],
-    *,
-    query: str = "factual analogies",
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    """Measure how often analogies with a known answer are answered right, inputs barred.
-
-    Parameters
-    ----------
-    v : Vectors
-    questions : sequence of (str, str, str, str)
-        a, b, c and the right answer d.
-    query : str
-        The name of the question.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
-
-    Returns
-    -------
-    Measurement
-        A share: a control that shows how good the vectors are at analogies at all.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> v = eh.vectors.load("glove")
-    >>> eh.vectors.analogy_accuracy(v, [("man", "king", "woman", "queen")]).value
-    1.0
-
-    """
-    return AnalogyAccuracy().compute(v, questions, query, Run(seed=seed, prob=prob))
-
-
-def _is(v: Vectors, answers: Sequence[Answer], word: str) -> bool:
+def _is(v: Vectors, answers: Sequence[AnalogyWord], word: str) -> bool:
     """Is the best answer this word, however it is spelt in the vectors?"""
     return bool(answers) and answers[0].row == v.find([word]).rows[0]
 
@@ -408,7 +343,7 @@ def _crossed_share(same: NDArray[np.bool_], prob: float) -> tuple[float, float, 
 
 def _answers(
     v: Vectors, questions: Sequence[tuple[str, str, str]], missing: Sequence[str], n: int
-) -> list[Answers]:
+) -> list[AnalogyAnswers]:
     if n < 1:
         raise InputError(f"n: expected at least 1 answer, got {n}")
     if missing and any(set(question) & set(missing) for question in questions):
@@ -429,7 +364,7 @@ def _answers(
         best = np.argpartition(-scores, take - 1)[:take]
         best = best[np.argsort(-scores[best], kind="stable")]
         result.append(
-            Answers(
+            AnalogyAnswers(
                 question=question,
                 allowed=_candidates(v, best[:n], scores),
                 barred=_candidates(v, best[~np.isin(best, rows[i])][:n], scores),
@@ -438,5 +373,5 @@ def _answers(
     return result
 
 
-def _candidates(v: Vectors, rows: NDArray[np.intp], scores: Floats) -> tuple[Answer, ...]:
-    return tuple(Answer(v.words[row], float(scores[row]), int(row)) for row in rows)
+def _candidates(v: Vectors, rows: NDArray[np.intp], scores: Floats) -> tuple[AnalogyWord, ...]:
+    return tuple(AnalogyWord(v.words[row], float(scores[row]), int(row)) for row in rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,11 @@ from evenhand.wording import number
 _ROUNDING = 1e-7
 """Relative error of distances of vectors in single precision."""
 _CHUNK = 1 << 15
-"""So many labels are permuted at once: they stay in the processor's cache."""
+"""Labels permuted per batch; small enough for the CPU cache."""
 
 
 @instrument(
     name="association",
-    subject="vectors",
     label="Association contrast",
     question="Is a stereotype closer to its own class than to the other classes?",
     above="stereotypes are further from their own class than from the others",
@@ -49,17 +47,42 @@ _CHUNK = 1 << 15
     varies_with="dimension",
     size="spread",
     unit="stereotype words",
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class Association(WordMetric):
-    """The declaration of the association contrast; `association_contrast` is its function."""
+    r"""Association contrast: how much closer stereotypes are to their own class than to the others.
+
+    The material is a topic; `measure_table` takes a table of distances.
+
+    Returns
+    -------
+    Measurement
+        Below 0: stereotypes are closer to their own class.
+
+    Notes
+    -----
+    The contrast :math:`\delta` in :math:`y_{ij} = u_i + \theta_j + \delta \cdot
+    [\text{associated}]` compares the same attribute across classes. The effects of the protected
+    word and of the attribute take out what is far from or close to everything. The interval is a
+    jackknife over both attributes and protected words; the p-value permutes the attributes'
+    classes.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v, topic = eh.vectors.load("glove"), eh.lexicon.topic("gender")
+    >>> m = eh.vectors.Association()(v, topic)
+    >>> m.high < 0
+    True
+    >>> table = eh.vectors.distance_table(v, topic)
+    >>> eh.vectors.Association().measure_table(table).value == m.value
+    True
+    """
 
     def query_misfit(self, query: Query) -> str | None:
         return f"needs a topic, '{query.name}' is a query"
 
     def answer(self, v: Vectors, question: Topic, run: Run) -> list[Measurement]:
-        return [self.compute(distance_table(v, question, extended=self.extended), run)]
+        return [self.measure_table(distance_table(v, question, extended=self.extended), run)]
 
     @staticmethod
     def evidence(measurement: Measurement) -> list[Evidence]:
@@ -104,11 +127,9 @@ class Association(WordMetric):
             effect=abs(item["score"]),
         )
 
-    def compute(self, table: DistanceTable, run: Run) -> Measurement:
-        """Measure this table."""
-        columns = [
-            j for j, name in enumerate(table.attribute_class) if name not in ("human", "neutral")
-        ]
+    def measure_table(self, table: DistanceTable, run: Run = Run()) -> Measurement:
+        """Measure a table of distances, from `distance_table` or a file."""
+        columns = table.stereotypes()
         classes = sorted(set(table.protected_class))
         if len(classes) < 2 or len(columns) < 3:
             raise InputError(
@@ -161,50 +182,6 @@ class Association(WordMetric):
                 },
             },
         )
-
-
-def association_contrast(
-    table: DistanceTable,
-    *,
-    permutations: int = 100_000,
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    r"""Measure how much closer stereotypes are to their own class than to the others.
-
-    Parameters
-    ----------
-    table : DistanceTable
-        The distances, from `distance_table`.
-    permutations : int
-        Random permutations of the attributes' classes; 0: no p-value.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
-
-    Returns
-    -------
-    Measurement
-        Below 0: stereotypes are closer to their own class.
-
-    Notes
-    -----
-    The contrast :math:`\delta` in :math:`y_{ij} = u_i + \theta_j + \delta \cdot
-    [\text{associated}]` compares the same attribute across classes. The effects of the protected
-    word and of the attribute take out what is far from or close to everything. The interval is a
-    jackknife over both attributes and protected words; the p-value permutes the attributes'
-    classes.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> v, topic = eh.vectors.load("glove"), eh.lexicon.topic("gender")
-    >>> eh.vectors.association_contrast(eh.vectors.distance_table(v, topic)).high < 0
-    True
-
-    """
-    return Association(permutations=permutations).compute(table, Run(seed=seed, prob=prob))
 
 
 def _items(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.instruments import Run, instrument
-from evenhand.lexicon import Query
-from evenhand.results import Measurement
+from evenhand.instruments import instrument
 from evenhand.statistics.association import project, unit
 from evenhand.statistics.correlation import average_ranks
 from evenhand.statistics.intervals import Floats, fisher_z
-from evenhand.vectors.probes import CentreMetric, Labels, all_attributes
-from evenhand.vectors.store import Vectors
+from evenhand.vectors.probes import CentreMetric, Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +23,7 @@ class EctStatistic:
     def scores(self, vectors: Floats) -> Floats:
         return project(vectors, unit(np.stack([self.first, self.second])))
 
-    def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
+    def value(self, scores: Floats, labels: Labels) -> Floats:
         ranks = average_ranks(scores, axis=-2)
         centred = ranks - ranks.mean(axis=-2, keepdims=True)
         product = (centred[..., 0] * centred[..., 1]).sum(axis=-1)
@@ -41,7 +37,6 @@ class EctStatistic:
 
 @instrument(
     name="ect",
-    subject="vectors",
     label="ECT",
     question="Do two classes rank the same words alike?",
     below="the two classes rank the same words differently",
@@ -49,54 +44,15 @@ class EctStatistic:
     source="Dev & Phillips (2019)",
     ideal=1.0,
     worse="lower",
-    stereotype=0,
     material="a topic, or a query with two target sets",
     reading="A rank correlation. 1: both classes order the words alike.",
     scale="Mean distance and rank agreement (ideal: 1)",
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class Ect(CentreMetric):
-    """The declaration of ECT; `ect` is its function."""
+    """ECT: how far the mean vectors of two groups rank words alike.
 
-    minimum_words = 5
-
-    def statistic(self, first: Floats, second: Floats) -> EctStatistic:
-        return EctStatistic(first, second)
-
-    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
-        first, second = question.targets.values()
-        return [self.compute(v, first, second, all_attributes(question), question.name, run)]
-
-
-def ect(
-    v: Vectors,
-    first: Sequence[str],
-    second: Sequence[str],
-    words: Sequence[str],
-    *,
-    query: str = "ect",
-    null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    """Measure how far the mean vectors of two groups rank words alike.
-
-    Parameters
-    ----------
-    v : Vectors
-    first, second : sequence of str
-        The words of the two groups.
-    words : sequence of str
-        At least five with a vector.
-    query : str
-        The name of the question.
-    null : int
-        Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    The material is a query with two target sets, the groups, and attribute sets with at least five
+    words that have a vector; or a topic.
 
     Returns
     -------
@@ -111,11 +67,12 @@ def ect(
     Examples
     --------
     >>> import evenhand as eh
-    >>> v = eh.vectors.load("glove")
-    >>> words = ["nurse", "nanny", "engineer", "pilot", "cook", "judge"]
-    >>> eh.vectors.ect(v, ["he", "man"], ["she", "woman"], words).value < 1
+    >>> gender = eh.lexicon.topic("gender")
+    >>> eh.vectors.Ect()(eh.vectors.load("glove"), gender).value < 1
     True
-
     """
-    metric = Ect(null=null)
-    return metric.compute(v, first, second, words, query, Run(seed=seed, prob=prob))
+
+    minimum_words = 5
+
+    def statistic(self, first: Floats, second: Floats) -> EctStatistic:
+        return EctStatistic(first, second)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from evenhand.arguments import checked
 from evenhand.errors import InputError
 from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
@@ -40,7 +41,6 @@ class MacStatistic:
 
 @instrument(
     name="mac",
-    subject="vectors",
     label="MAC",
     question="How far are the protected words from the stereotypes, all classes together?",
     above="the protected words are further from the stereotypes than unrelated words",
@@ -50,7 +50,6 @@ class MacStatistic:
     source="Manzini et al. (2019)",
     ideal=1.0,
     worse="lower",
-    stereotype=0,
     material="a topic, or a query",
     reading="A mean cosine distance. 1: unrelated; below 1: close.",
     scale="Mean distance and rank agreement (ideal: 1)",
@@ -61,115 +60,12 @@ class MacStatistic:
         "It cannot see bias between classes: stereotypes closer to their own class and as much "
         "further from the others cancel out.",
     ),
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class Mac(WordMetric):
-    """The declaration of MAC; `mac` is its function."""
+    r"""MAC: the mean cosine distance of all target words to all attribute sets.
 
-    def split(self, topic: Topic) -> Sequence[Query]:
-        return [all_classes(topic, extended=self.extended)]
-
-    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
-        targets, attributes, query = question.targets, question.attributes, question.name
-        fixed = known_groups(v, targets, f"mac '{query}': target set")
-        probes = known_groups(v, attributes, f"mac '{query}': attribute set")
-        protected = v.unit(fixed.rows)
-        measurement = self.read(
-            v,
-            MacStatistic(protected),
-            probes,
-            query=query,
-            run=run,
-            fixed=fixed.rows,
-            left_out=fixed.missing,
-            details={"targets": len(fixed.words), "attribute_sets": len(probes.names)},
-            null_statistic=MacStatistic(protected.mean(axis=0, keepdims=True)),
-        )
-        return [measurement]
-
-
-def mac_of_table(table: DistanceTable, *, seed: int = 0, prob: float = 0.95) -> Measurement:
-    """Measure MAC from a table of distances.
-
-    Parameters
-    ----------
-    table : DistanceTable
-        From `distance_table`, or from a file by `eh.posterior.read_table(path).to_distances()`.
-        Its human and neutral words are not part of MAC.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
-
-    Returns
-    -------
-    Measurement
-        The value that `mac` has for the vectors, without a null: a table has no random words.
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> v, topic = eh.vectors.load("glove"), eh.lexicon.topic("religion")
-    >>> m = eh.vectors.mac_of_table(eh.vectors.distance_table(v, topic))
-    >>> round(m.value, 6) == round(eh.measure(v, topic, ["mac"])[0].value, 6)
-    True
-
-    """
-    settings = Run(seed=seed, prob=prob)
-    columns = [j for j, c in enumerate(table.attribute_class) if c not in ("human", "neutral")]
-    classes = [table.attribute_class[j] for j in columns]
-    names, labels = np.unique(classes, return_inverse=True)
-    if not columns or not table.protected:
-        raise InputError(f"mac: '{table.topic}' has no protected words or no stereotypes")
-    scores = table.distance[:, columns].T
-    statistic = MacStatistic(np.zeros((0, 0)))
-    low, high, interval = statistic.interval(scores, labels, settings.prob)
-    return Mac.declaration.result(
-        settings,
-        table.topic,
-        (float(statistic.value(scores, labels)), low, high),
-        subject=table.vectors,
-        n=len(columns),
-        interval=interval,
-        items=Items(
-            {
-                "word": [table.attributes[j] for j in columns],
-                "group": classes,
-                "score": scores.mean(axis=1),
-            }
-        ),
-        left_out=table.left_out,
-        details={"targets": len(table.protected), "attribute_sets": len(names)},
-    )
-
-
-def mac(
-    v: Vectors,
-    targets: Mapping[str, Sequence[str]],
-    attributes: Mapping[str, Sequence[str]],
-    *,
-    query: str = "mac",
-    null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    r"""Measure the mean cosine distance of all targets to all attribute sets.
-
-    Parameters
-    ----------
-    v : Vectors
-    targets, attributes : Mapping of str to sequence of str
-        The protected words and the stereotypes, by the name of their set. All attribute sets
-        count equally.
-    query : str
-        The name of the question.
-    null : int
-        Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    The material is a topic or a query: targets are protected words, attributes stereotypes. All
+    attribute sets count equally.
 
     Returns
     -------
@@ -187,13 +83,83 @@ def mac(
     Examples
     --------
     >>> import evenhand as eh
-    >>> v = eh.vectors.load("glove")
-    >>> m = eh.vectors.mac(
-    ...     v, {"woman": ["she", "her"]}, {"home": ["kitchen", "laundry"]}, null=0
+    >>> query = eh.lexicon.Query(
+    ...     name="home",
+    ...     targets={"woman": ("she", "her")},
+    ...     attributes={"home": ("kitchen", "laundry")},
     ... )
-    >>> m.value < 1
+    >>> eh.vectors.Mac(null=0)(eh.vectors.load("glove"), query).value < 1
+    True
+    """
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        return [all_classes(topic, extended=self.extended)]
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> Iterator[Measurement]:
+        targets, attributes, query = question.targets, question.attributes, question.name
+        fixed = known_groups(v, targets, f"mac '{query}': target set")
+        probes = known_groups(v, attributes, f"mac '{query}': attribute set")
+        protected = v.unit(fixed.rows)
+        yield self.score(
+            v,
+            MacStatistic(protected),
+            probes,
+            query=query,
+            run=run,
+            fixed=(fixed,),
+            details={"targets": len(fixed.words), "attribute_sets": len(probes.names)},
+            null_statistic=MacStatistic(protected.mean(axis=0, keepdims=True)),
+        )
+
+
+@checked
+def mac_of_table(table: DistanceTable, run: Run = Run()) -> Measurement:
+    """Measure MAC from a table of distances.
+
+    Parameters
+    ----------
+    table : DistanceTable
+        From `distance_table`, or from a file by `eh.posterior.read_table(path).to_distances()`.
+        Its human and neutral words are not part of MAC.
+    run : Run
+        Seed and probability of the interval.
+
+    Returns
+    -------
+    Measurement
+        The value that `Mac` has for the vectors, without a null: a table has no random words.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> v, topic = eh.vectors.load("glove"), eh.lexicon.topic("religion")
+    >>> m = eh.vectors.mac_of_table(eh.vectors.distance_table(v, topic))
+    >>> round(m.value, 6) == round(eh.measure(v, topic, "mac").value, 6)
     True
 
     """
-    question = Query(name=query, targets=targets, attributes=attributes)  # type: ignore[arg-type]
-    return Mac(null=null).answer(v, question, Run(seed=seed, prob=prob))[0]
+    columns = table.stereotypes()
+    classes = [table.attribute_class[j] for j in columns]
+    names, labels = np.unique(classes, return_inverse=True)
+    if not columns or not table.protected:
+        raise InputError(f"mac: '{table.topic}' has no protected words or no stereotypes")
+    scores = table.distance[:, columns].T
+    statistic = MacStatistic(np.zeros((0, 0)))
+    low, high, interval = statistic.interval(scores, labels, run.prob)
+    return Mac.declaration.result(
+        run,
+        table.topic,
+        (float(statistic.value(scores, labels)), low, high),
+        subject=table.vectors,
+        n=len(columns),
+        interval=interval,
+        items=Items(
+            {
+                "word": [table.attributes[j] for j in columns],
+                "group": classes,
+                "score": scores.mean(axis=1),
+            }
+        ),
+        left_out=table.left_out,
+        details={"targets": len(table.protected), "attribute_sets": len(names)},
+    )

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.errors import InputError
 from evenhand.instruments import Run, instrument
 from evenhand.lexicon import Query, Topic
 from evenhand.results import Measurement
@@ -18,6 +17,7 @@ from evenhand.vectors.probes import (
     MeanScore,
     WordMetric,
     all_classes,
+    by_attribute_set,
     length_option,
     target_pairs,
 )
@@ -51,7 +51,6 @@ class RipaStatistic(MeanScore):
 
 @instrument(
     name="ripa",
-    subject="vectors",
     label="RIPA",
     question="Where do words fall on the relation between two classes?",
     above="the words fall towards the first words of the pairs",
@@ -59,8 +58,6 @@ class RipaStatistic(MeanScore):
     formula="mean over words of w · b, b the first principal component of the pairs' differences "
     "at length one, w at its own length",
     source="Ethayarajh, Duvenaud & Hirst (2019)",
-    worse="away",
-    stereotype=0,
     material="a topic with two classes, or a query with two target sets of pairs",
     reading="Above 0: towards the first words of the pairs; below 0: towards the second.",
     scale="Inner product, depends on the vectors' length (ideal: 0)",
@@ -69,11 +66,35 @@ class RipaStatistic(MeanScore):
         "It depends on the length of the vectors: compare embeddings with length = unit, as "
         "mitigations do.",
     ),
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class Ripa(WordMetric):
-    """The declaration of RIPA; `ripa` is its function."""
+    r"""RIPA: the mean projection of words on the relation first - second of word pairs.
+
+    The material is a query with two target sets, whose words are pairs in their order, and
+    attribute sets; or a topic of two classes, which has one result per class. A pair with an
+    unknown word is left out; the others stay paired.
+
+    Returns
+    -------
+    Measurement
+        Above 0: nearer the first words of the pairs.
+
+    Notes
+    -----
+    :math:`\beta(w; b) = \langle w, b \rangle`, b the first principal component of the pairs'
+    differences at length one, w at its own length. Ethayarajh, Duvenaud & Hirst (2019).
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> query = eh.lexicon.Query(
+    ...     name="care",
+    ...     targets={"men": ("man",), "women": ("woman",)},
+    ...     attributes={"jobs": ("nurse", "nanny")},
+    ... )
+    >>> eh.vectors.Ripa()(eh.vectors.load("glove"), query).value < 0
+    True
+    """
 
     target_sets = 2
     paired = True
@@ -95,89 +116,25 @@ class Ripa(WordMetric):
         ]
 
     def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
-        return [
-            self.compute(v, target_pairs(question), words, f"{question.name}: {name}", run)
-            for name, words in question.attributes.items()
-        ]
-
-    def compute(
-        self,
-        v: Vectors,
-        pairs: Sequence[tuple[str, str]],
-        words: Sequence[str],
-        query: str,
-        run: Run,
-    ) -> Measurement:
-        """Measure these words."""
-        pairs = list(pairs)
-        if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
-            raise InputError(f"ripa '{query}': expected pairs of words, got {pairs[:3]}")
-        complete, rows, missing = known_tuples(v, pairs, f"ripa '{query}': pairs")
-        ends = v.raw(np.concatenate(rows))
+        what, pairs = f"ripa '{question.name}'", target_pairs(question)
+        known = known_tuples(v, pairs, f"{what}: pairs")
+        ends = v.raw(known.rows)
         scaled = self.length == "unit"
-        ends = (unit(ends) if scaled else ends).reshape(len(complete), 2, -1)
-        return self.read(
-            v,
-            RipaStatistic(relation(ends[:, 0] - ends[:, 1]), scaled),
-            known_groups(v, {"words": words}, f"ripa '{query}': list", at_least=2),
-            query=query,
-            run=run,
-            fixed=np.concatenate(rows),
-            left_out=missing,
-            details={
-                "pairs": len(complete),
-                "pairs_dropped": len(pairs) - len(complete),
-                "length": "unit" if scaled else "own",
-            },
-        )
-
-
-def ripa(
-    v: Vectors,
-    pairs: Sequence[tuple[str, str]],
-    words: Sequence[str],
-    *,
-    query: str = "ripa",
-    length: Literal["own", "unit"] = "own",
-    null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    r"""Measure the mean RIPA of words for the relation first - second of pairs.
-
-    Parameters
-    ----------
-    v : Vectors
-    pairs : sequence of (str, str)
-        A pair with an unknown word is left out; the others stay paired.
-    words : sequence of str
-    query : str
-        The name of the question.
-    length : {"own", "unit"}
-        Whether vectors are read at their own length, as published, or scaled to length one.
-    null : int
-        Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
-
-    Returns
-    -------
-    Measurement
-        Above 0: nearer the first words of the pairs.
-
-    Notes
-    -----
-    :math:`\beta(w; b) = \langle w, b \rangle`, b the first principal component of the pairs'
-    differences at length one, w at its own length. Ethayarajh, Duvenaud & Hirst (2019).
-
-    Examples
-    --------
-    >>> import evenhand as eh
-    >>> v = eh.vectors.load("glove")
-    >>> eh.vectors.ripa(v, [("man", "woman")], ["nurse", "nanny"]).value < 0
-    True
-
-    """
-    return Ripa(null=null, length=length).compute(v, pairs, words, query, Run(seed=seed, prob=prob))
+        ends = (unit(ends) if scaled else ends).reshape(-1, 2, v.dim)
+        statistic = RipaStatistic(relation(ends[:, 0] - ends[:, 1]), scaled)
+        return [
+            self.score(
+                v,
+                statistic,
+                known_groups(v, {"words": words}, f"ripa '{name}': list", at_least=2),
+                query=name,
+                run=run,
+                fixed=(known,),
+                details={
+                    "pairs": len(ends),
+                    "pairs_dropped": len(pairs) - len(ends),
+                    "length": "unit" if scaled else "own",
+                },
+            )
+            for name, words in by_attribute_set(question).items()
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,7 +87,7 @@ class RnsbStatistic:
         products = project(vectors, weights) if self.scaled else vectors @ weights.T
         return _sigmoid(products + self.intercept)
 
-    def value(self, scores: Floats, labels: Labels) -> Floats:  # noqa: ARG002
+    def value(self, scores: Floats, labels: Labels) -> Floats:
         return divergence(scores[..., 0])
 
     def interval(self, scores: Floats, labels: Labels, prob: float) -> tuple[float, float, str]:
@@ -107,7 +107,6 @@ class RnsbStatistic:
 
 @instrument(
     name="rnsb",
-    subject="vectors",
     label="RNSB",
     question="Does a sentiment classifier spread negative sentiment evenly over the protected "
     "words?",
@@ -116,7 +115,6 @@ class RnsbStatistic:
     "logistic regression trained on pleasant and unpleasant words",
     source="Sweeney & Najafian (2019)",
     worse="higher",
-    stereotype=0,
     material="a topic, or a query with two or more target sets and two attribute sets (positive, "
     "negative)",
     reading="A divergence: 0 where negative sentiment is spread evenly.",
@@ -125,89 +123,13 @@ class RnsbStatistic:
         "values at the same length only; WEFE's are at the vectors' own length.",
     ),
     scale="Divergence from an even spread (ideal: 0)",
-    audit=True,
 )
-@dataclass(frozen=True, kw_only=True)
 class Rnsb(WordMetric):
-    """The declaration of RNSB; `rnsb` is its function."""
+    r"""RNSB: how unevenly negative sentiment falls on the words of groups.
 
-    minimum_target_sets = 2
-    attribute_sets = 2
-
-    length: Literal["own", "unit"] | None = length_option()
-
-    def split(self, topic: Topic) -> Sequence[Query]:
-        """The pleasant and unpleasant words of WEAT 1 are the sentiment."""
-        sentiment = lexicon.weat(1).attributes
-        name = f"{topic.name}: sentiment"
-        return [Query(name=name, targets=topic.protected, attributes=sentiment)]
-
-    def answer(self, v: Vectors, question: Query, run: Run) -> list[Measurement]:
-        query = question.name
-        positive, negative = question.attributes.values()
-        probes = known_groups(v, question.targets, f"rnsb '{query}': target set", disjoint=True)
-        good = known(v, positive, f"rnsb '{query}': positive words", at_least=2)
-        bad = known(v, negative, f"rnsb '{query}': negative words", at_least=2)
-        refuse_shared(good, bad, f"rnsb '{query}': positive and negative words")
-        scaled = self.length != "own"
-        training = v.raw(np.concatenate([good.rows, bad.rows]))
-        training = unit(training) if scaled else training
-        classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
-        weights, intercept = fit_logistic(training, classes.astype(float))
-        predicted = training @ weights + intercept > 0
-        statistic = RnsbStatistic(weights, intercept, scaled)
-        p = statistic.scores(v.raw(probes.rows))[:, 0]
-        shares = np.bincount(probes.labels, p) / p.sum()
-        even = np.bincount(probes.labels) / p.size
-        measurement = self.read(
-            v,
-            statistic,
-            probes,
-            query=query,
-            run=run,
-            fixed=np.concatenate([good.rows, bad.rows]),
-            left_out=[*good.missing, *bad.missing],
-            details={
-                "length": "unit" if scaled else "own",
-                "training_accuracy": float((predicted == classes).mean()),
-                "negative_share": dict(zip(probes.names, shares.tolist(), strict=True)),
-                "even_share": dict(zip(probes.names, even.tolist(), strict=True)),
-            },
-        )
-        return [measurement]
-
-
-def rnsb(
-    v: Vectors,
-    targets: Mapping[str, Sequence[str]],
-    positive: Sequence[str],
-    negative: Sequence[str],
-    *,
-    query: str = "rnsb",
-    length: Literal["own", "unit"] = "unit",
-    null: int = 1000,
-    seed: int = 0,
-    prob: float = 0.95,
-) -> Measurement:
-    r"""Measure how unevenly negative sentiment falls on the words of target groups.
-
-    Parameters
-    ----------
-    v : Vectors
-    targets : Mapping of str to sequence of str
-        The identity words by group.
-    positive, negative : sequence of str
-        The words that the sentiment classifier is trained on.
-    query : str
-        The name of the question.
-    length : {"unit", "own"}
-        Whether vectors are scaled to length one, or read at their own length.
-    null : int
-        Draws of random words of similar frequency; 0: none, and no p-value.
-    seed : int
-        The random seed.
-    prob : float
-        The probability of the interval.
+    The material is a query with two or more target sets, the identity words by group, and two
+    attribute sets, the positive and the negative words that the sentiment classifier is trained on;
+    or a topic.
 
     Returns
     -------
@@ -232,16 +154,55 @@ def rnsb(
     Examples
     --------
     >>> import evenhand as eh
-    >>> v = eh.vectors.load("glove")
-    >>> groups = {"men": ["he", "man", "him"], "women": ["she", "woman", "her"]}
-    >>> m = eh.vectors.rnsb(v, groups, ["love", "joy", "peace"], ["hate", "war", "evil"])
-    >>> sum(m.details["negative_share"].values()).__round__(6)
+    >>> query = eh.lexicon.Query(
+    ...     name="sentiment",
+    ...     targets={"men": ("he", "man", "him"), "women": ("she", "woman", "her")},
+    ...     attributes={"positive": ("love", "joy"), "negative": ("hate", "war")},
+    ... )
+    >>> m = eh.vectors.Rnsb()(eh.vectors.load("glove"), query)
+    >>> round(sum(m.details["negative_share"].values()), 6)
     1.0
-
     """
-    question = Query(
-        name=query,
-        targets=targets,  # type: ignore[arg-type]
-        attributes={"positive": positive, "negative": negative},  # type: ignore[dict-item]
-    )
-    return Rnsb(null=null, length=length).answer(v, question, Run(seed=seed, prob=prob))[0]
+
+    minimum_target_sets = 2
+    attribute_sets = 2
+
+    length: Literal["own", "unit"] | None = length_option()
+
+    def split(self, topic: Topic) -> Sequence[Query]:
+        """The pleasant and unpleasant words of WEAT 1 are the sentiment."""
+        sentiment = lexicon.weat(1).attributes
+        name = f"{topic.name}: sentiment"
+        return [Query(name=name, targets=topic.protected, attributes=sentiment)]
+
+    def answer(self, v: Vectors, question: Query, run: Run) -> Iterator[Measurement]:
+        query = question.name
+        positive, negative = question.attributes.values()
+        probes = known_groups(v, question.targets, f"rnsb '{query}': target set", disjoint=True)
+        good = known(v, positive, f"rnsb '{query}': positive words", at_least=2)
+        bad = known(v, negative, f"rnsb '{query}': negative words", at_least=2)
+        refuse_shared(good, bad, f"rnsb '{query}': positive and negative words")
+        scaled = self.length != "own"
+        training = v.raw(np.concatenate([good.rows, bad.rows]))
+        training = unit(training) if scaled else training
+        classes = np.repeat([0, 1], [len(good.words), len(bad.words)])
+        weights, intercept = fit_logistic(training, classes.astype(float))
+        predicted = training @ weights + intercept > 0
+        statistic = RnsbStatistic(weights, intercept, scaled)
+        p = statistic.scores(v.raw(probes.rows))[:, 0]
+        shares = np.bincount(probes.labels, p) / p.sum()
+        even = np.bincount(probes.labels) / p.size
+        yield self.score(
+            v,
+            statistic,
+            probes,
+            query=query,
+            run=run,
+            fixed=(good, bad),
+            details={
+                "length": "unit" if scaled else "own",
+                "training_accuracy": float((predicted == classes).mean()),
+                "negative_share": dict(zip(probes.names, shares.tolist(), strict=True)),
+                "even_share": dict(zip(probes.names, even.tolist(), strict=True)),
+            },
+        )

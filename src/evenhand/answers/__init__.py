@@ -1,0 +1,8 @@
+"""What language models write: answers to prompts, collected here or by other tools.
+
+The names that users import are listed in `__init__.pyi`, once, and loaded when first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+"""The instruments of answers, one file each."""

@@ -1,8 +1,0 @@
-"""Causal language models: load one, and compute likelihoods of texts.
-
-The names that users import are listed in `__init__.pyi`, once, and loaded when first used.
-"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

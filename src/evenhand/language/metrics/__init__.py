@@ -1,1 +1,0 @@
-"""Measures of masked and causal language models."""

@@ -1,0 +1,1 @@
+"""Fine-tuning of masked models on rewritten text."""
