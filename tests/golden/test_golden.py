@@ -48,8 +48,9 @@ PORTABLE = {
     "search": Tolerance(absolute=1e-3, relative=1e-3, p=0.01, width=0.2),
     # Draws of Markov chains diverge after the first difference in the last digit: what agrees is
     # the distribution. 400 draws leave a Monte Carlo error of some hundredths of the interval in
-    # the mean, and of about a tenth in its ends.
-    "posterior": Tolerance(absolute=2e-3, relative=2e-3, p=0.06, width=0.2),
+    # the mean, of about a tenth in its ends and of .025 in a probability near one half, .035 in the
+    # difference of two of them.
+    "posterior": Tolerance(absolute=2e-3, relative=2e-3, p=0.12, width=0.2),
     # Training in single precision amplifies rounding: single answers change. The intervals of
     # so small runs are wide, and a quarter of their width is still a useful bound.
     "training": Tolerance(absolute=0.03, relative=0.05, p=0.15, width=0.25),

@@ -76,7 +76,8 @@ def test_crossed_answers_the_question(religion, model):
     assert delta.value == pytest.approx(-0.054, abs=0.01)
     assert (delta.low, delta.high) == pytest.approx((-0.090, -0.020), abs=0.006)
     assert delta.high < 0
-    assert delta.details["p_below_zero"] == pytest.approx(0.99, abs=0.006)
+    # .995 in 32,000 draws; 4,000 have a Monte Carlo error of .0012
+    assert delta.details["p_below_zero"] == pytest.approx(0.995, abs=0.006)
     assert measured["associated-human"].value == pytest.approx(-0.075, abs=0.01)
     assert measured["associated-human"].low < 0 < measured["associated-human"].high
     assert compute_criteria(crossed).waic == pytest.approx(-5748, abs=6)

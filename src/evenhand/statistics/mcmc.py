@@ -10,9 +10,10 @@ distribution fitted to them (Zhang & Stephens, 2009). Above a shape $\hat k$ of 
 cannot be trusted.
 
 The sampler is for smooth densities of few dimensions and advances many chains together. Each
-Metropolis step proposes either an independent point of a wide t distribution fitted to the
-density, or a local step on the scale of its covariance. Both are fitted during warm-up and fixed
-after it, so that the retained draws come from a proper Markov chain.
+Metropolis step proposes an independent point of a wide t distribution fitted to the density, new
+values of a random half of the coordinates, or a local step on the scale of its covariance. The
+proposals are fitted during warm-up and fixed after it, so that the retained draws come from a
+proper Markov chain.
 """
 
 from __future__ import annotations
@@ -272,8 +273,10 @@ JUMPS = 0.35
 NO_DENSITY = 1e12
 """Replaces an infinite negative log density in the search for the mode."""
 FREEDOM = 6.0
-INDEPENDENT = 0.7
+INDEPENDENT = 0.4
 """Share of proposals that are independent of the current point."""
+PARTIAL = 0.4
+"""Share of proposals that redraw a random half of the coordinates."""
 WARM_UP = (100, 200, 300)
 """Steps of the warm-up rounds; the proposals are refitted after every round."""
 
@@ -292,11 +295,25 @@ class Proposal:
         covariance += 1e-8 * np.eye(points.shape[1])
         return cls(points.mean(axis=0), np.asarray(np.linalg.cholesky(covariance), dtype=float))
 
+    @property
+    def sd(self) -> Floats:
+        """Scale of every coordinate."""
+        return np.asarray(np.sqrt(np.sum(self.factor**2, axis=1)))
+
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Draw independent points (count × dimensions)."""
         normal = rng.standard_normal((count, self.center.size)) @ self.factor.T
         widen = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, count))
         return self.center + normal * widen[:, None]
+
+    def draw_each(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draw every coordinate independently from its marginal (count × dimensions)."""
+        return self.center + self.sd * rng.standard_t(FREEDOM, (count, self.center.size))
+
+    def log_density_each(self, points: Floats) -> Floats:
+        """Evaluate the log density of `draw_each`, up to a constant."""
+        z = (points - self.center) / self.sd
+        return np.asarray(-0.5 * (FREEDOM + 1) * np.log1p(z**2 / FREEDOM).sum(axis=1))
 
     def log_density(self, points: Floats) -> Floats:
         """Evaluate the log density, up to a constant."""
@@ -369,15 +386,28 @@ def step(
     proposal: Proposal,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """Advance every chain by one step; return points and log densities."""
+    """Advance every chain by one step; return points and log densities.
+
+    A proposal redraws all coordinates, redraws a random half of them or moves all of them locally.
+    Where a few coordinates are in the tail, redrawing all of them is rarely accepted.
+    """
     count, d = points.shape
-    independent: NDArray[np.bool_] = np.less(rng.random(count), INDEPENDENT)
+    kind = rng.random(count)
+    independent = np.less(kind, INDEPENDENT)
+    partial = np.greater(kind, 1 - PARTIAL)
     local = points + 2.38 / np.sqrt(d) * rng.standard_normal((count, d)) @ proposal.factor.T
+    redrawn = np.where(rng.random((count, d)) < 0.5, proposal.draw_each(count, rng), points)
     proposed = np.where(independent[:, None], proposal.draw(count, rng), local)
+    proposed = np.where(partial[:, None], redrawn, proposed)
     new = log_density(proposed)
     change = new - values
-    before, after = np.split(proposal.log_density(np.concatenate([points, proposed])), 2)
-    change[independent] += (before - after)[independent]
+    both = np.concatenate([points, proposed])
+    for chosen, log_proposal in (
+        (independent, proposal.log_density),
+        (partial, proposal.log_density_each),
+    ):
+        before, after = np.split(log_proposal(both), 2)
+        change[chosen] += (before - after)[chosen]
     return _accept(points, values, proposed, new, change, rng)
 
 
