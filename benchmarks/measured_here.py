@@ -10,10 +10,12 @@
 be told apart. `phrases` measures the phrase WEAT of sentence encoders. All else is measured by
 `evenhand measure` and `evenhand compare`, with `-o OUT/NAME.json`; the page has the commands.
 The `results.json` of a few-shot run is OUT/ENCODER.fewshot.json.
-`publish` puts the results of OUT into two tables, from which `tables` prints the page.
+`publish` puts the results of OUT into two tables, from which `tables` prints the page. Rows of the
+same subject and measure are replaced, others stay: OUT need not have all results.
 
-The tests of one file are one family (Holm), as on the screen of the command; outcomes are those of
-the judge, and an interval is the one that decides.
+The tests of one file are one family (Holm), as on the screen of the command, and so are those of
+several files of one measure (OUT/NAME.METRIC.….json); outcomes are those of the judge, and an
+interval is the one that decides.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +98,12 @@ def value_rows(measurements: Sequence[Measurement]) -> Iterator[dict[str, Any]]:
             "family": judgement.family,
             "outcome": judgement.outcome,
         }
-    for part in (part for m in measurements for part in m.select("component")):
-        if part.metric != SPREAD:
-            empty = dict.fromkeys(("random", "p_corrected", "draws", "family"))
-            yield {**about(part), **empty, "outcome": COMPONENT}
+    empty = dict.fromkeys(("random", "p_corrected", "draws", "family"))
+    for m in measurements:
+        for part in m.select("component"):
+            if part.metric != SPREAD:
+                question = {"question": f"{m.query}: {part.query}"}
+                yield {**about(part), **question, **empty, "outcome": COMPONENT}
 
 
 def about(m: Measurement) -> dict[str, Any]:
@@ -127,21 +131,38 @@ def change_rows(comparisons: Iterable[Comparison]) -> Iterator[dict[str, Any]]:
 
 
 def publish(options: argparse.Namespace) -> None:
-    """Write one row per test and component, and one per change."""
+    """Write one row per test and component, and one per change, beside those published before."""
     values: list[dict[str, Any]] = []
     changes: list[dict[str, Any]] = []
-    for path in sorted(options.out.glob("*.json")):
-        content = read_document(path)
-        changes += change_rows(map(Comparison.from_dict, content.get("comparisons", ())))
-        rows = value_rows([Measurement.from_dict(m) for m in content["measurements"]])
-        if "encoder" in content:  # a few-shot run is named by its network
-            name = path.name.partition(".")[0]
-            rows = ({**row, "subject": f"{name}, {row['subject']}"} for row in rows)
+    for name, paths in groupby(sorted(options.out.glob("*.json")), family_of):
+        contents = [read_document(path) for path in paths]
+        for content in contents:
+            changes += change_rows(map(Comparison.from_dict, content.get("comparisons", ())))
+        together = chain.from_iterable(content["measurements"] for content in contents)
+        rows = value_rows([Measurement.from_dict(m) for m in together])
+        if "encoder" in contents[0]:  # a few-shot run is named by its network
+            encoder = name.partition(".")[0]
+            rows = ({**row, "subject": f"{encoder}, {row['subject']}"} for row in rows)
         values += rows
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name, table in ((VALUES, values), (CHANGES, changes)):
-        if table:
-            save_rows(options.folder / name, [list(table[0]), *(row.values() for row in table)])
+    for file, new, of in (
+        (VALUES, values, ("subject", "metric")),
+        (CHANGES, changes, ("before", "after", "metric")),
+    ):
+        path = options.folder / file
+        before = read_rows(path) if path.exists() else []
+        tables: list[dict[Any, list[Mapping[str, Any]]]] = [{}, {}]
+        for table, rows in zip(tables, (before, new), strict=True):
+            for row in rows:
+                table.setdefault(tuple(row[name] for name in of), []).append(row)
+        merged = list(chain.from_iterable((tables[0] | tables[1]).values()))
+        if merged:
+            save_rows(path, [list(merged[0]), *(row.values() for row in merged)])
+
+
+def family_of(path: Path) -> str:
+    """The name of all files whose tests are one family."""
+    return ".".join(path.name.split(".")[:2])
 
 
 def print_tables(options: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ import pytest
 import evenhand as eh
 from evenhand.files import document, save_json
 from evenhand.results import Comparison, Measurement
+from published import read_rows
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "benchmarks" / "measured_here.py"
@@ -100,6 +101,35 @@ def test_outcomes_and_changes_are_counted(tmp_path, call):
         "| tiny, network | accuracy | new classes | .700 | [.400, 1.000] | – | not judged |",
     ):
         assert line in shown, line
+
+
+def test_files_of_one_measure_are_a_family_and_complete_what_is_published(tmp_path, call):
+    """Two tests of .03 alone are found; together (Holm) both have .06."""
+
+    def publish(folder, **results):
+        (tmp_path / folder).mkdir()
+        for name, m in results.items():
+            file = tmp_path / folder / f"tiny.{name}.json"
+            save_json(file, document(measurements=[m.to_dict()]))
+        call("publish", tmp_path / folder, tmp_path / "published")
+        rows = read_rows(tmp_path / "published" / "measured-here.csv.gz")
+        return [
+            (row["metric"], row["question"], row["p_corrected"], row["outcome"]) for row in rows
+        ]
+
+    part = weat("tiny", "rest", 0.8, None, metric="weat_rest", by="component", ideal=1.0)
+    ages, faiths = (weat("tiny", query, 0.5, 0.03, parts=(part,)) for query in ("ages", "faiths"))
+    other = weat("tiny", "items", 0.6, None, metric="stereoset", ideal=0.5)
+    *others, alone, rest = publish("first", **{"weat.ages": ages, "stereoset": other})
+    assert alone == ("weat", "WEAT, ages", "0.03", "found")
+    assert rest == ("weat_rest", "ages: rest", "", "component")
+    assert publish("second", **{"weat.ages": ages, "weat.faiths": faiths}) == [
+        *others,
+        ("weat", "WEAT, ages", "0.06", "undecided"),
+        ("weat", "WEAT, faiths", "0.06", "undecided"),
+        ("weat_rest", "ages: rest", "", "component"),
+        ("weat_rest", "faiths: rest", "", "component"),
+    ]
 
 
 def test_the_page_has_the_published_numbers(call):
