@@ -12,6 +12,9 @@ import pytest
 from number_checker import NUMBER, with_documented_numbers
 
 ROOT = Path(__file__).resolve().parents[1]
+MONTE_CARLO = {"thesis-repeated": 0.015}
+"""Tolerance of numbers from 2,000 draws of a Markov chain, which are others on another processor:
+the ends of an interval have an error of some thousandths."""
 FOLDER = ROOT / "docs" / "notebooks"
 NAMES = (
     "audit-a-model",
@@ -61,10 +64,10 @@ def test_notebooks_print_what_is_stored(name, tmp_path, monkeypatch):
     executed = importlib.import_module("run_notebooks").execute(path)
     stored = json.loads(path.read_text(encoding="utf-8"))["cells"]
     for want, got in zip(outputs(stored), outputs(executed.cells), strict=True):
-        assert_same(want, got)
+        assert_same(want, got, MONTE_CARLO.get(name, 0.0))
 
 
-def assert_same(want: str, got: str) -> None:
+def assert_same(want: str, got: str, absolute: float) -> None:
     """The same words; numbers within the tolerance of documented ones, or within five per cent.
 
     Trained networks differ by more than the last digit on another processor.
@@ -74,4 +77,6 @@ def assert_same(want: str, got: str) -> None:
     assert words[0] == words[1], f"stored:\n{want}\nprinted:\n{got}"
     for one, other in zip(NUMBER.findall(want), NUMBER.findall(shown), strict=True):
         expected, actual = (float(text.replace(",", "")) for text in (one, other))
-        assert actual == pytest.approx(expected, rel=0.05), f"stored:\n{want}\nprinted:\n{got}"
+        assert actual == pytest.approx(expected, rel=0.05, abs=absolute), (
+            f"stored:\n{want}\nprinted:\n{got}"
+        )
