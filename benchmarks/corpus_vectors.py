@@ -1,0 +1,422 @@
+"""Where does the bias of word vectors come from, and what removes it? Skip-gram on one corpus.
+
+    python benchmarks/corpus_vectors.py CORPUS… --out FOLDER [--seeds 3]
+    python benchmarks/corpus_vectors.py --tables docs/results/corpus-vectors
+
+The first line writes three versions of the corpus, trains vectors on each version, debiases those
+of the original, measures everything, and prints the tables; the second prints them from the
+published files. What is there is not done again: the same command goes on where it ended, and later
+seeds can be added. FOLDER gets the texts and vectors, and, as published, measures.csv (one row per
+condition, seed and measure) and words.csv.gz (the scores that the comparisons rest on).
+
+Conditions: the vectors of the original text; of text *swapped* (`evenhand rewrite swap --append`:
+every text and its copy of the other gender, counterfactual data augmentation), *substituted*
+(`rewrite substitute`: half of the documents swapped in place, first names too, drawn anew for each
+seed) and *neutralized* (`rewrite neutralize`); and the vectors of the original text after *hard*
+debiasing, *INLP* and *LEACE*.
+
+Rules, written down before any result was seen:
+
+- Training: the whole corpus, one pass, words that occur 20 times, 100 dimensions, the other
+  settings as the command has them. One pass, because three seeds of four versions with two passes
+  would take longer than was to be had; new text is worth more than the same text again.
+- All conditions are measured on the same words: the most frequent 80 % of the vocabulary of the
+  original, less the words that a rewriting takes away. Those are words whose rank in the vocabulary
+  of a version is beyond twice their rank in the original plus 20 (the rank stands for the count,
+  which files of vectors do not have): he and she are not in neutral text. So the protected words
+  are what remains of the topic's: daughter, mother, son, father and the like.
+- *Explicit*: the association contrast and the posterior δ of the topic gender, whose stereotypes
+  are occupations; WEAT 6, 7 and 8. Hard debiasing makes contrast and δ zero by construction: they
+  are printed and decide nothing about it.
+- *Hidden*: whether a non-linear classifier tells words that lean to men from words that lean to
+  women in the original vectors. Words: of the 3,000 that lean most to each class in the original of
+  the first seed every sixth is tested, in every condition and seed; INLP and LEACE are fitted to
+  the others. Only the more frequent half of the vocabulary leans, and no first name and no word
+  of the lexicon's gendered pairs: those are gendered by meaning. The linear classifier and the
+  clusters are printed beside it. This decides which removes more.
+- *Lost*: the rank correlation of the cosines of a word with its 100 nearest neighbours in another
+  training of the original, of the next seed. What two trainings of the same text agree in is the
+  value of the original; nothing that is trained again can be expected to agree more. Factual
+  analogies are printed beside it.
+- A comparison is of the mean over seeds and words, paired in both, with seeds and words as crossed
+  random factors and at most as many degrees of freedom as there are seeds less one
+  (`statistics.crossed`). With one seed the intervals are over words only, and say nothing of
+  another training: the tables say how many seeds a row has. Two families are judged
+  (`judging.judge_pairs`): each counterfactual version against each method, hidden and lost (18);
+  and each of the six against the original, explicit, hidden and lost (18, hard debiasing's explicit
+  one left out: 17).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+import evenhand as eh
+from evenhand.cli import run as run_command
+from evenhand.files import save_csv
+from evenhand.judging import judge_pairs
+from evenhand.lexicon import names, pairs
+from evenhand.results import Measurement
+from evenhand.statistics.crossed import Mean, crossed
+from evenhand.vectors import Vectors
+from evenhand.vectors.debias.groups import leaning_by_class
+from evenhand.vectors.mitigation import debias_topic
+from published import drop_zero, read_rows, save_rows
+
+TOPIC = eh.lexicon.topic("gender")
+REWRITTEN = {
+    "swapped": ("swap", "--append"),
+    "substituted": ("substitute",),
+    "neutralized": ("neutralize",),
+}
+VERSIONS = ("original", *REWRITTEN)
+METHODS = ("hard", "inlp", "leace")
+CONDITIONS = (*VERSIONS, *METHODS)
+EXPLICIT, HIDDEN, LOST = "association", "recovery_rbf", "neighbours"
+DECIDING = (EXPLICIT, HIDDEN, LOST)
+COMMON, LEANING, SLACK = 0.8, 0.5, 20
+TESTED = 500
+"""Words per class in the tests of what is hidden."""
+EVERY = 6
+SAMPLE = 500
+"""Words of which the neighbours are compared."""
+BY_CONSTRUCTION = (("hard", EXPLICIT), ("hard", "posterior"))
+MEASURES, WORDS = "measures.csv", "words.csv.gz"
+COLUMNS = ("condition", "seed", "measure", "value", "low", "high", "p", "n")
+SCORES = ("condition", "seed", "measure", "word", "group", "score")
+
+
+# ---------------------------------------------------------------------------------- the vectors
+
+
+@dataclass(frozen=True)
+class Study:
+    """The corpus, its versions, and the vectors trained on them."""
+
+    corpus: Sequence[str]
+    folder: Path
+    settings: Mapping[str, Any]
+    tested: int = TESTED
+
+    def text(self, version: str, seed: int) -> list[str]:
+        """The files of a version, rewritten if they are not there."""
+        if version == "original":
+            return list(self.corpus)
+        drawn = version == "substituted"
+        path = self.folder / (f"{version}-{seed}.txt.gz" if drawn else f"{version}.txt.gz")
+        if not path.exists():
+            options = ["--seed", str(seed)] if drawn else []
+            command = [*REWRITTEN[version], *options, "--workers", "1", "-q", "-o", str(path)]
+            if run_command(["rewrite", command[0], *self.corpus, *command[1:]]):
+                raise SystemExit(f"{path}: not written")
+        return [str(path)]
+
+    def train(self, version: str, seed: int) -> Vectors:
+        """The vectors of a version, trained if they are not there."""
+        settings = eh.vectors.TrainSettings(**self.settings, seed=seed)
+        path = self.folder / f"{version}-{seed}.npz"
+        return eh.vectors.train(self.text(version, seed), path, settings).vectors
+
+    def trained(self, seed: int) -> bool:
+        """Whether the original has vectors of a seed."""
+        return (self.folder / f"original-{seed}.npz").exists()
+
+    def vectors(self, condition: str, seed: int) -> Vectors:
+        """The vectors of a condition, of the common words."""
+        if condition in VERSIONS:
+            return self.lists.shared(self.train(condition, seed))
+        original = self.train("original", seed)
+        if condition == "hard":
+            debiased = debias_topic(original, TOPIC, "hard")
+        else:
+            debiased = eh.vectors.debias.METHODS[condition](original, self.lists.fitted)
+        return self.lists.shared(debiased.vectors)
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The words that are measured, from the vectors of the first seed."""
+        original, *others = (self.train(version, 0) for version in VERSIONS)
+        ranks = [{word: rank for rank, word in enumerate(v.words)} for v in others]
+        common = [
+            word
+            for rank, word in enumerate(original.words[: int(COMMON * len(original))])
+            if all(own.get(word, np.inf) <= 2 * rank + SLACK for own in ranks)
+        ]
+        listed = [*TOPIC.definitional, *TOPIC.equalize, *TOPIC.protected.values()]
+        gendered = {word for words in listed for word in words}
+        gendered |= {word for pair in pairs() for word in (pair.female, pair.male)}
+        gendered |= {name.lower() for name in names().table}
+        limit = int(LEANING * len(original))
+        groups = leaning_by_class(
+            original, TOPIC.protected, EVERY * self.tested, exclude=gendered, limit=limit
+        )
+        known = set(common)
+        tested = {
+            name: [word for word in words[1::EVERY] if word in known]
+            for name, words in groups.items()
+        }
+        count = min(map(len, tested.values()))
+        return Lists(
+            common=common,
+            tested={name: words[:count] for name, words in tested.items()},
+            fitted={
+                name: [word for i, word in enumerate(words) if i % EVERY != 1]
+                for name, words in groups.items()
+            },
+        )
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The words of all conditions, those tested for hidden bias, and those methods are fitted to."""
+
+    common: Sequence[str]
+    tested: Mapping[str, Sequence[str]]
+    fitted: Mapping[str, Sequence[str]]
+
+    def shared(self, v: Vectors) -> Vectors:
+        """The vectors of the common words, in the order of the original."""
+        rows = {word: row for row, word in enumerate(v.words)}
+        matrix = v.matrix[[rows[word] for word in self.common]]
+        return Vectors.from_arrays(list(self.common), matrix, name=v.name)
+
+
+# --------------------------------------------------------------------------------- the measures
+
+
+def posterior(v: Vectors) -> Measurement:
+    """The δ of the crossed model."""
+    fit = eh.posterior.fit(eh.vectors.distance_table(v, TOPIC), draws=1600)
+    return eh.posterior.measure_contrasts(fit)["associated-different"]
+
+
+def measures(study: Study, seed: int, seeds: int) -> dict[str, Callable[[Vectors], Measurement]]:
+    """What is measured of a cell, by name; `neighbours` where the next seed is trained."""
+    tested = study.lists.tested
+    listed: dict[str, Callable[[Vectors], Measurement]] = {
+        EXPLICIT: lambda v: eh.vectors.Association()(v, TOPIC),
+        "posterior": posterior,
+        **{
+            f"weat-{number}": lambda v, number=number: eh.vectors.Weat()(v, eh.lexicon.weat(number))
+            for number in (6, 7, 8)
+        },
+        HIDDEN: lambda v: eh.vectors.recovery(v, tested, "rbf"),
+        "recovery_linear": lambda v: eh.vectors.recovery(v, tested, "linear"),
+        "cluster_purity": lambda v: eh.vectors.cluster_purity(v, tested),
+        "analogies": lambda v: eh.vectors.AnalogyAccuracy()(v, eh.lexicon.analogies()),
+    }
+    other = (seed + 1) % seeds
+    if other != seed and study.trained(other):
+        reference = study.vectors("original", other)
+        listed[LOST] = lambda v: eh.vectors.neighbour_rank_correlation(reference, v, n_words=SAMPLE)
+    return listed
+
+
+def scores(m: Measurement) -> Iterator[tuple[str, str, float]]:
+    """Word, class and score of what a deciding measure is the mean of."""
+    for item in m.items:
+        if item.get("axis", "attribute") == "attribute":
+            yield item["word"], item.get("group", ""), item["score"]
+
+
+def measure_all(study: Study, seeds: int) -> None:
+    """Every cell that is not in the files, seed by seed; the files are complete at any time."""
+    rows, words = read_results(study.folder)
+    for seed, condition in product(range(seeds), CONDITIONS):
+        done = {row["measure"] for row in rows if is_cell(row, condition, seed)}
+        left = {n: f for n, f in measures(study, seed, seeds).items() if n not in done}
+        if not left:
+            continue
+        v = study.vectors(condition, seed)
+        for name, measure in left.items():
+            m = measure(v)
+            cell = {"condition": condition, "seed": seed, "measure": name}
+            numbers = {"value": m.value, "low": m.low, "high": m.high, "p": m.p_value, "n": m.n}
+            rows.append({**cell, **numbers})
+            if name in DECIDING:
+                words += [
+                    {**cell, "word": word, "group": group, "score": score}
+                    for word, group, score in scores(m)
+                ]
+        save_csv(study.folder / MEASURES, [{n: row[n] for n in COLUMNS} for row in rows])
+        save_rows(study.folder / WORDS, [SCORES, *([row[n] for n in SCORES] for row in words)])
+        print(f"{condition}, seed {seed}: {', '.join(left)}", flush=True)
+
+
+def is_cell(row: Mapping[str, Any], condition: str, seed: int) -> bool:
+    """Whether a row is of a cell."""
+    return row["condition"] == condition and int(row["seed"]) == seed
+
+
+def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of both files, as far as there are any."""
+    rows: list[dict[str, Any]] = []
+    if (folder / MEASURES).exists():
+        with (folder / MEASURES).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    words = list(read_rows(folder / WORDS)) if (folder / WORDS).exists() else []
+    return rows, words
+
+
+# ----------------------------------------------------------------------------------- the tables
+
+
+class Results:
+    """The published files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows, words = read_results(folder)
+        self.scores: dict[tuple[str, str], dict[int, dict[str, float]]] = {}
+        self.group: dict[str, str] = {}
+        for row in words:
+            own = self.scores.setdefault((row["condition"], row["measure"]), {})
+            own.setdefault(int(row["seed"]), {})[row["word"]] = float(row["score"])
+            if row["measure"] == EXPLICIT:
+                self.group[row["word"]] = row["group"]
+
+    def mean(self, measure: str, first: str, second: str | None = None) -> tuple[Mean, int] | None:
+        """The mean over seeds and words, or that of a paired difference, and its seeds."""
+        one = self.scores.get((first, measure), {})
+        two = one if second is None else self.scores.get((second, measure), {})
+        seeds = sorted(one.keys() & two.keys())
+        if not seeds:
+            return None
+        known = [set(side[seed]) for side in (one, two) for seed in seeds]
+        words = sorted(set.intersection(*known))
+        table = np.array(
+            [[one[s][w] - (0.0 if second is None else two[s][w]) for w in words] for s in seeds]
+        )[:, :, None]
+        if measure != EXPLICIT:
+            return crossed(table), len(seeds)
+        # the contrast is the mean of the two classes' means
+        groups = [self.group[word] for word in words]
+        weights = [0.5 / groups.count(group) for group in groups]
+        return crossed(table, weights, groups), len(seeds)
+
+    def value(self, condition: str, measure: str) -> str:
+        """The mean over seeds of a measure that decides nothing."""
+        values = [
+            float(row["value"])
+            for row in self.rows
+            if row["condition"] == condition and row["measure"] == measure
+        ]
+        return number(float(np.mean(values))) if values else ""
+
+
+def number(value: float) -> str:
+    """A number as the pages have it."""
+    return drop_zero(f"{value:.3f}").replace("-", "−")
+
+
+def interval(value: float, low: float, high: float) -> str:
+    """A value and its interval as the pages have them."""
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a page."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def levels_table(results: Results) -> str:
+    """Every condition: the three deciding measures with intervals, the others without."""
+    rows = []
+    for condition in CONDITIONS:
+        cells, seeds = [], 0
+        for measure in DECIDING:
+            found = results.mean(measure, condition)
+            if found is None:
+                cells.append("")
+            elif (condition, measure) in BY_CONSTRUCTION:
+                cells.append("0 by construction")
+            else:
+                seeds = max(seeds, found[1])
+                cells.append(interval(found[0].value, *found[0].interval(0.95)))
+        others = ["weat-6", "weat-7", "weat-8", "recovery_linear", "cluster_purity", "analogies"]
+        delta = "0" if condition == "hard" else results.value(condition, "posterior")
+        shown = [delta, *(results.value(condition, name) for name in others)]
+        if seeds:
+            rows.append([condition, str(seeds), *cells, *shown])
+    header = ["vectors", "seeds", "association", "hidden", "lost: agreement", "δ", "WEAT 6"]
+    header += ["WEAT 7", "WEAT 8", "linear", "clusters", "analogies"]
+    return markdown(header, rows)
+
+
+def judged_table(
+    results: Results, compared: Sequence[tuple[str, str, str]], names: Mapping[str, str]
+) -> str:
+    """The differences of (measure, first, second), judged as one family."""
+    found = [(key, mean) for key in compared if (mean := results.mean(*key)) is not None]
+    judged = judge_pairs([(m.value, m.p_value, m.interval) for _, (m, _) in found])
+    rows = [
+        [
+            names[measure],
+            f"{first} − {second}",
+            str(seeds),
+            interval(mean.value, judgement.low, judgement.high),
+            "differ" if judgement.found else "undecided",
+        ]
+        for ((measure, first, second), (mean, seeds)), judgement in zip(found, judged, strict=True)
+    ]
+    return markdown(["measure", "difference", "seeds", "value", "verdict"], rows)
+
+
+NAMES = {EXPLICIT: "association", HIDDEN: "hidden", LOST: "agreement"}
+
+
+def between_table(results: Results) -> str:
+    """Each counterfactual version against each method."""
+    compared = [(m, a, b) for m in (HIDDEN, LOST) for a in REWRITTEN for b in METHODS]
+    return judged_table(results, compared, NAMES)
+
+
+def against_original_table(results: Results) -> str:
+    """Each version and method against the original."""
+    compared = [
+        (measure, condition, "original")
+        for measure in DECIDING
+        for condition in CONDITIONS[1:]
+        if (condition, measure) not in BY_CONSTRUCTION
+    ]
+    return judged_table(results, compared, NAMES)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train, measure and print, or print the published tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("corpus", nargs="*")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--tables", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--min-count", type=int, default=20)
+    parser.add_argument("--dimensions", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--tested", type=int, default=TESTED)
+    given = parser.parse_args(arguments)
+    if given.tables is None:
+        if not (given.corpus and given.out):
+            parser.error("expected CORPUS… and --out, or --tables")
+        given.out.mkdir(parents=True, exist_ok=True)
+        settings = {name: getattr(given, name) for name in ("epochs", "min_count", "dimensions")}
+        study = Study(given.corpus, given.out, settings, given.tested)
+        measure_all(study, given.seeds)
+    results = Results(given.tables or given.out)
+    for table in (levels_table, between_table, against_original_table):
+        print(f"\n{table(results)}")
+
+
+if __name__ == "__main__":
+    main()
