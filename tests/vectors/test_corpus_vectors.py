@@ -48,7 +48,7 @@ def test_the_study_runs_resumes_and_adds_seeds(tmp_path, capsys, monkeypatch):
     corpus = write_world(tmp_path / "corpus.txt")
     out = tmp_path / "out"
     command = [str(corpus), "--out", str(out), "--min-count", "3", "--dimensions", "20"]
-    command += ["--epochs", "5", "--tested", "10"]
+    command += ["--epochs", "6", "--tested", "10"]
     corpus_vectors.main([*command, "--seeds", "1"])
     one = capsys.readouterr().out
     corpus_vectors.main([*command, "--seeds", "2"])
@@ -59,9 +59,9 @@ def test_the_study_runs_resumes_and_adds_seeds(tmp_path, capsys, monkeypatch):
     corpus_vectors.main([*command, "--seeds", "2"])
     again = capsys.readouterr().out
     assert "seed 0:" not in again
-    assert again[again.index("| vectors") :] == two[two.index("| vectors") :]
+    assert again[again.index("Means over") :] == two[two.index("Means over") :]
     corpus_vectors.main(["--tables", str(out)])
-    assert capsys.readouterr().out.strip() == two[two.index("| vectors") :].strip()
+    assert capsys.readouterr().out.strip() == two[two.index("Means over") :].strip()
     results = corpus_vectors.Results(out)
     association = {c: results.mean("association", [c])[0].value for c in corpus_vectors.CONDITIONS}
     assert association["original"] < -0.05
@@ -75,6 +75,15 @@ def test_the_study_runs_resumes_and_adds_seeds(tmp_path, capsys, monkeypatch):
     assert {row["word"] for row in words if row["measure"] == "recovery_rbf"}.isdisjoint(
         {"she", "he", "mother", "father", "lisa", "john"}
     )
+
+
+def test_the_page_has_the_tables_of_the_published_files():
+    folder = corpus_vectors.PAGE.parents[1] / "results" / "corpus-vectors"
+    page = corpus_vectors.PAGE.read_text(encoding="utf-8")
+    if not folder.is_dir():
+        assert "there are no results yet" in page
+        return
+    assert corpus_vectors.all_tables(folder) in page
 
 
 def results_of(folder, tables):

@@ -388,7 +388,7 @@ class SkipGram:
         from gensim.models import Word2Vec  # type: ignore[import-untyped]
 
         self.state, self.settings = state, settings
-        self.planned = state.corpus["words"] * settings.epochs
+        self.planned: int = state.corpus["words"] * settings.epochs
         self.model: Any = Word2Vec(
             sg=1,
             hs=0,
@@ -457,4 +457,4 @@ class SkipGram:
 
     def _seed(self) -> list[int]:
         digest = hashlib.blake2b(f"{self.settings.seed} {self.state.done}".encode()).digest()
-        return np.frombuffer(digest, dtype="<u4").tolist()
+        return [int(part) for part in np.frombuffer(digest, dtype="<u4")]
