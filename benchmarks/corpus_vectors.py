@@ -6,9 +6,9 @@
 The first line writes three versions of the corpus, trains vectors on each version, debiases those
 of the original, measures everything, and prints the tables; the second prints them from the
 published files, with --page into the page. What is there is not done again: the same command goes
-on where it ended, and later
-seeds can be added. FOLDER gets the texts and vectors, and, as published, measures.csv (one row per
-condition, seed and measure) and words.csv.gz (the scores that the comparisons rest on).
+on where it ended, and later seeds can be added. FOLDER gets the texts and vectors, and, as
+published, measures.csv (one row per condition, seed and measure) and words.csv.gz (the scores that
+the comparisons rest on).
 
 Conditions: the vectors of the original text; of text *swapped* (`evenhand rewrite swap --append`:
 every text and its copy of the other gender, counterfactual data augmentation), *substituted*

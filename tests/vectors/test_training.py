@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -140,6 +142,47 @@ def test_a_killed_run_resumes_with_the_same_bytes(tmp_path, corpus, small_chunks
     matrices = [eh.vectors.load(path, cache=False).matrix for path in (whole, resumed)]
     assert (matrices[0] == matrices[1]).all()
     assert not list(tmp_path.glob(".*.training"))
+
+
+SLOWLY = """
+import sys, time
+from evenhand.vectors import training
+
+chunks = training.chunks
+training.chunks = lambda *args, **options: chunks(*args, size=1 << 14, **options)
+training.INTERVAL = float(sys.argv[2])
+settings = training.TrainSettings(dimensions=20, epochs=3, min_count=2)
+
+def progress(step, done, total, text):
+    print(step, done, flush=True)
+    time.sleep(0.02)
+
+training.train("corpus.txt", sys.argv[1], settings, progress=progress)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sent", "interval"), [(signal.SIGKILL, 0.0), (signal.SIGINT, 1e9)])
+def test_a_process_that_is_stopped_resumes_with_the_same_bytes(tmp_path, corpus, sent, interval):
+    def start(output):
+        words = [sys.executable, "-c", SLOWLY, output, str(interval)]
+        return subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+
+    whole = start("whole.vec")
+    whole.communicate(timeout=300)
+    stopped = start("stopped.vec")
+    for line in stopped.stdout:
+        if line.startswith("training") and int(line.split()[1]) > 30_000:
+            stopped.send_signal(sent)
+            break
+    stopped.communicate(timeout=300)
+    assert (whole.returncode, bool(stopped.returncode)) == (0, True)
+    assert not (tmp_path / "stopped.vec").exists()
+    again = start("stopped.vec")
+    printed, _ = again.communicate(timeout=300)
+    assert again.returncode == 0
+    assert "counting" not in printed
+    assert (tmp_path / "stopped.vec").read_bytes() == (tmp_path / "whole.vec").read_bytes()
 
 
 def test_ctrl_c_saves_a_checkpoint(tmp_path, corpus, small_chunks, monkeypatch):
