@@ -16,7 +16,7 @@ every text and its copy of the other gender, counterfactual data augmentation), 
 seed) and *neutralized* (`rewrite neutralize`); and the vectors of the original text after *hard*
 debiasing, *INLP* and *LEACE*.
 
-Rules, written down before any result was seen:
+Rules, written down before any result on the corpus was seen:
 
 - Training: the whole corpus, words that occur 20 times, 100 dimensions, three passes, the other
   settings as the command has them. Swapped text is half as long again, so it has two passes: all
@@ -28,27 +28,32 @@ Rules, written down before any result was seen:
   which files of vectors do not have): he and she are not in neutral text. So the protected words
   are what remains of the topic's: daughter, mother, son, father and the like.
 - *Explicit*: the association contrast and the posterior δ of the topic gender, whose stereotypes
-  are occupations; WEAT 6, 7 and 8. Hard debiasing makes contrast and δ zero by construction: they
-  are printed and decide nothing about it.
+  are occupations; WEAT 6, 7 and 8; and the lean: the mean cosine with the protected words for women
+  less that with those for men, of the words that are tested below, those that lean to women in the
+  original less those that lean to men. Hard debiasing makes contrast, δ and lean zero by
+  construction: they are printed as such and decide nothing about it.
 - *Hidden*: whether a non-linear classifier tells words that lean to men from words that lean to
   women in the original vectors. Words: of the 3,000 that lean most to each class in the original of
   the first seed every sixth is tested, in every condition and seed; INLP and LEACE are fitted to
   the others. Only the more frequent half of the vocabulary leans, and no first name and no word
   of the lexicon's gendered pairs: those are gendered by meaning. The linear classifier and the
-  clusters are printed beside it. This decides which removes more.
+  clusters are printed beside it. Words of both kinds are about other matters (war and home), so
+  that they can be told apart is not all gender, in text without any as well.
 - *Lost*: the rank correlation of the cosines of a word with its 100 nearest neighbours in another
-  training of the original, of the next seed. What two trainings of the same text agree in is the
-  value of the original; nothing that is trained again can be expected to agree more. Factual
-  analogies are printed beside it.
+  training of the original: of the first seed, and for that of the second. What two trainings of the
+  same text agree in is the value of the original; nothing that is trained again can be expected to
+  agree more. Factual analogies are printed beside it.
 - A comparison is of the mean over seeds and words, paired in both, with seeds and words as crossed
   random factors and at most as many degrees of freedom as there are seeds less one
   (`statistics.crossed`). With one seed the intervals are over words only, and say nothing of
   another training: the tables say how many seeds a row has. Three families are judged
   (`judging.judge_pairs`). The first answers the question: the mean of the three counterfactual
-  versions against the mean of the three methods, hidden and lost (2 tests). The others say where it
-  comes from, and with three seeds find large differences only: each version against each method,
-  hidden and lost (18); each of the six against the original, explicit, hidden and lost (17: hard
-  debiasing's explicit one is left out).
+  versions against the mean of the methods, lean (without hard debiasing), hidden and lost (3). The
+  others say where it comes from, and with three seeds find large differences only: each version
+  against each method, hidden and lost (18); each of the six against the original, association,
+  lean, hidden and lost (22: two of hard debiasing are left out).
+- What was seen before: a pilot of the script on 10 MB with one seed, to see that it runs. After it
+  the lean was added, since the 25 occupations of the contrast say little.
 """
 
 from __future__ import annotations
@@ -88,9 +93,9 @@ REWRITTEN = {
 VERSIONS = ("original", *REWRITTEN)
 METHODS = ("hard", "inlp", "leace")
 CONDITIONS = (*VERSIONS, *METHODS)
-EXPLICIT, HIDDEN, LOST = "association", "recovery_rbf", "neighbours"
-DECIDING = (EXPLICIT, HIDDEN, LOST)
-LIMITS = {EXPLICIT: (-2.0, 2.0), HIDDEN: (0.0, 1.0), LOST: (-1.0, 1.0)}
+EXPLICIT, LEAN, HIDDEN, LOST = "association", "lean", "recovery_rbf", "neighbours"
+DECIDING = (EXPLICIT, LEAN, HIDDEN, LOST)
+LIMITS = {EXPLICIT: (-2.0, 2.0), LEAN: (-4.0, 4.0), HIDDEN: (0.0, 1.0), LOST: (-1.0, 1.0)}
 COMMON, LEANING, SLACK = 0.8, 0.5, 20
 TESTED = 500
 """Words per class in the tests of what is hidden."""
@@ -98,7 +103,7 @@ EVERY = 6
 SAMPLE = 500
 """Words of which the neighbours are compared."""
 DRAWS = 1600
-BY_CONSTRUCTION = (("hard", EXPLICIT), ("hard", "posterior"))
+BY_CONSTRUCTION = (("hard", EXPLICIT), ("hard", LEAN), ("hard", "posterior"))
 MEASURES, WORDS = "measures.csv", "words.csv.gz"
 COLUMNS = ("condition", "seed", "measure", "value", "low", "high", "p", "n")
 SCORES = ("condition", "seed", "measure", "word", "group", "score")
@@ -210,12 +215,18 @@ def posterior(v: Vectors) -> Measurement:
     return eh.posterior.measure_contrasts(fit)["associated-different"]
 
 
-def measures(study: Study, seed: int, seeds: int) -> dict[str, Callable[[Vectors], Measurement]]:
-    """What is measured of a cell, by name; `neighbours` where the next seed is trained."""
+def measures(study: Study, seed: int) -> dict[str, Callable[[Vectors], Measurement]]:
+    """What is measured of a cell, by name; `neighbours` where there is another training."""
     tested = study.lists.tested
+    lean = eh.lexicon.Query(
+        name="tested words",
+        targets={name: tuple(words) for name, words in tested.items()},
+        attributes={name: TOPIC.protected[name] for name in tested},
+    )
     listed: dict[str, Callable[[Vectors], Measurement]] = {
         EXPLICIT: lambda v: eh.vectors.Association()(v, TOPIC),
         "posterior": posterior,
+        LEAN: lambda v: eh.vectors.Weat()(v, lean),
         **{
             f"weat-{number}": lambda v, number=number: eh.vectors.Weat()(v, eh.lexicon.weat(number))
             for number in (6, 7, 8)
@@ -225,8 +236,8 @@ def measures(study: Study, seed: int, seeds: int) -> dict[str, Callable[[Vectors
         "cluster_purity": lambda v: eh.vectors.cluster_purity(v, tested),
         "analogies": lambda v: eh.vectors.AnalogyAccuracy()(v, eh.lexicon.analogies()),
     }
-    other = (seed + 1) % seeds
-    if other != seed and study.trained(other):
+    other = 0 if seed else 1
+    if study.trained(other):
         reference = study.vectors("original", other)
         listed[LOST] = lambda v: eh.vectors.neighbour_rank_correlation(reference, v, n_words=SAMPLE)
     return listed
@@ -245,7 +256,7 @@ def measure_all(study: Study, seeds: int) -> None:
     # the second time adds what needed a seed that was trained later
     for seed, condition in [*product(range(seeds), CONDITIONS)] * 2:
         done = {row["measure"] for row in rows if is_cell(row, condition, seed)}
-        left = {n: f for n, f in measures(study, seed, seeds).items() if n not in done}
+        left = {n: f for n, f in measures(study, seed).items() if n not in done}
         if not left:
             continue
         v = study.vectors(condition, seed)
@@ -309,7 +320,7 @@ class Results:
         for row in words:
             own = self.scores.setdefault((row["condition"], row["measure"]), {})
             own.setdefault(int(row["seed"]), {})[row["word"]] = float(row["score"])
-            if row["measure"] == EXPLICIT:
+            if row["group"]:
                 self.group[row["word"]] = row["group"]
 
     def mean(
@@ -329,9 +340,12 @@ class Results:
             return np.mean([[[own[s][w] for w in words] for s in seeds] for own in side], axis=0)
 
         y = (table(one) - table(two) if two else table(one))[:, :, None]
-        if measure == EXPLICIT:  # the mean of the two classes' means
+        if measure in (EXPLICIT, LEAN):
             groups = [self.group[word] for word in words]
-            mean = crossed(y, [0.5 / groups.count(group) for group in groups], groups)
+            # the mean of the classes' means, or their difference
+            sign = {name: -1.0 if i else 1.0 for i, name in enumerate(TOPIC.classes)}
+            share = {n: 0.5 if measure == EXPLICIT else s for n, s in sign.items()}
+            mean = crossed(y, [share[name] / groups.count(name) for name in groups], groups)
         else:
             mean = crossed(y)
         low, high = LIMITS[measure]
@@ -384,7 +398,7 @@ def levels_table(results: Results) -> str:
         shown = [delta, *(results.value(condition, name) for name in others)]
         if seeds:
             rows.append([condition, str(seeds), *cells, *shown])
-    header = ["vectors", "seeds", "association", "hidden", "lost: agreement", "δ", "WEAT 6"]
+    header = ["vectors", "seeds", "association", "lean", "hidden", "lost: agreement", "δ", "WEAT 6"]
     header += ["WEAT 7", "WEAT 8", "linear", "clusters", "analogies"]
     return markdown(header, rows)
 
@@ -410,16 +424,19 @@ def judged_table(
 
 NAMES: Mapping[Any, str] = {
     EXPLICIT: "association",
+    LEAN: "lean",
     HIDDEN: "hidden",
     LOST: "agreement",
     tuple(REWRITTEN): "counterfactual",
     METHODS: "geometric",
+    METHODS[1:]: "INLP and LEACE",
 }
 
 
 def question_table(results: Results) -> str:
-    """The counterfactual versions against the methods."""
-    return judged_table(results, [(m, tuple(REWRITTEN), METHODS) for m in (HIDDEN, LOST)])
+    """The counterfactual versions against the methods; against those that have a lean."""
+    sides = {LEAN: METHODS[1:], HIDDEN: METHODS, LOST: METHODS}
+    return judged_table(results, [(m, tuple(REWRITTEN), own) for m, own in sides.items()])
 
 
 def between_table(results: Results) -> str:
@@ -449,9 +466,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "experiments" / "corpus-vectors.md"
 BEGIN, END = "<!-- tables of corpus_vectors.py -->", "<!-- end of tables -->"
 TABLES = {
     "Means over seeds and words (95 % intervals)": levels_table,
-    "Rewritten text against debiasing (2 tests; intervals hold together)": question_table,
+    "Rewritten text against debiasing (3 tests; intervals hold together)": question_table,
     "Each version against each method (18 tests; intervals hold together)": between_table,
-    "Against the original (17 tests; intervals hold together)": against_original_table,
+    "Against the original (22 tests; intervals hold together)": against_original_table,
 }
 
 

@@ -67,6 +67,10 @@ def test_the_study_runs_resumes_and_adds_seeds(tmp_path, capsys, monkeypatch):
     assert association["original"] < -0.05
     assert abs(association["swapped"]) < abs(association["original"]) / 2
     assert abs(association["hard"]) < 1e-6
+    lean = {c: results.mean("lean", [c])[0].value for c in corpus_vectors.CONDITIONS}
+    assert lean["original"] > 0.1
+    assert abs(lean["substituted"]) < lean["original"] / 2
+    assert abs(lean["hard"]) < 1e-6
     hidden = {c: results.mean("recovery_rbf", [c])[0].value for c in corpus_vectors.CONDITIONS}
     assert hidden["original"] > 0.9
     assert hidden["swapped"] > 0.9  # names are not swapped, and still tell
@@ -131,6 +135,12 @@ def test_the_contrast_is_the_mean_of_the_means_of_both_classes(tmp_path):
     results = results_of(tmp_path, {("original", "association"): table})
     mean, _ = results.mean("association", ["original"])
     assert mean.value == pytest.approx(((1 + 5) / 2 + (2 + 3) / 2) / 2)
+
+
+def test_the_lean_is_the_difference_of_the_classes(tmp_path):
+    table = np.array([[1.0, 2.0, 3.0, 5.0], [1.0, 2.0, 3.0, 5.0]])  # male, female, female, male
+    mean, _ = results_of(tmp_path, {("inlp", "lean"): table}).mean("lean", ["inlp"])
+    assert mean.value == pytest.approx((2 + 3) / 2 - (1 + 5) / 2)
 
 
 def test_seeds_without_a_partner_are_left_out(tmp_path):
