@@ -101,6 +101,14 @@ fit = eh.posterior.fit(table, "baseline", draws=400)
 assert "posterior" in fit.to_arviz().groups()
 """
 
+TRAIN = """
+from pathlib import Path
+import evenhand as eh
+Path("corpus.txt").write_text("she sings and he hums\\n" * 20)
+trained = eh.vectors.train("corpus.txt", "own.vec", eh.vectors.TrainSettings(dimensions=4))
+assert len(eh.vectors.load("own.vec")) == len(trained.vectors) == 5
+"""
+
 EXPLORE = """
 import uvicorn
 from evenhand.explore.server import application
@@ -129,6 +137,7 @@ EXTRAS = {
     "slurm": "import submitit",
     "spacy": "import spacy",
     "trainer": "from evenhand.integrations import BiasCallback" + MODEL,
+    "word2vec": TRAIN,
 }
 """What is run with each extra; one without an entry is only installed."""
 

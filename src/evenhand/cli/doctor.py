@@ -28,6 +28,7 @@ PURPOSES = {
     "slurm": "grids on a Slurm cluster",
     "spacy": "spaCy as the tagger of her and his",
     "trainer": "measuring while a transformers Trainer trains",
+    "word2vec": "word vectors of your own corpus",
 }
 
 

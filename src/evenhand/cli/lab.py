@@ -13,7 +13,7 @@ SECTIONS = {
         "posterior": ("Bayesian models of distance tables.", "posterior:posterior"),
         "generate": ("Edit sentences until a model's bias shows.", "generate:generate"),
         "annotate": ("Sheets for annotators, and their verdicts back.", "text:annotate"),
-        "vectors": ("Distances, analogies, random words, occupations.", "vectors:vectors"),
+        "vectors": ("Train vectors; distances, analogies, random words.", "vectors:vectors"),
     },
 }
 

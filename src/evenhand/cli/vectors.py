@@ -1,4 +1,4 @@
-"""`evenhand lab vectors …`: distances, analogies and random words in static word vectors."""
+"""`evenhand lab vectors …`: train word vectors; distances, analogies and random words in them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli import completion
 from evenhand.cli import options as opt
 from evenhand.cli.commands import Group
 from evenhand.cli.output import (
@@ -21,12 +22,13 @@ from evenhand.cli.output import (
     say,
     table,
 )
-from evenhand.cli.progress import bar, is_set
+from evenhand.cli.progress import bar, is_set, step_bars
 from evenhand.errors import InputError
 from evenhand.instruments import Run, plan, run_jobs
 from evenhand.results import Measurement
 from evenhand.vectors.metrics.analogies import Analogies, AnalogyAccuracy
 from evenhand.vectors.metrics.association import Association
+from evenhand.vectors.training import TrainSettings
 from evenhand.wording import number
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def vectors() -> None:
-    """Further tools for static word vectors: distances, analogies, random words.
+    """Further tools for static word vectors: training, distances, analogies, random words.
 
     SRC is an embedded name (glove) or a file: GloVe or word2vec text, word2vec binary, fastText
     .vec, Evenhand's .npz, or gzip of these.
@@ -44,6 +46,7 @@ def vectors() -> None:
     Examples:
       evenhand lab vectors analogies glove man doctor woman
       evenhand lab vectors null glove --topic gender --metric direct_bias
+      evenhand lab vectors train corpus.txt.gz -o own.npz
     """
 
 
@@ -392,3 +395,49 @@ def _show_dimension(run: Run) -> None:
     )
     print_measurements("Slope of log spread on log dimension, normal vectors", [spread])
     print_finding([spread])
+
+
+@vectors.command(short_help="Skip-gram vectors of your own corpus.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=completion.TEXT_FILE)
+@opt.output_option("Write the vectors here: .npz, .txt, .vec or .bin.", required=True)
+@opt.declared_options(TrainSettings)
+@opt.format_options
+@opt.restart_option
+@opt.seed_option()
+@opt.json_option
+def train(
+    files: tuple[str, ...],
+    output: str,
+    field: str | None,
+    form: str | None,
+    restart: bool,
+    **options: Any,
+) -> None:
+    """Train skip-gram vectors with negative sampling on a corpus (Mikolov et al. 2013).
+
+    A document is a line, or with --text a field of a JSONL or CSV file; files may be compressed.
+    Words are in lower case, and apostrophes and hyphens separate them. Beside the vectors,
+    NAME.run.json has the digests of the corpus, the settings and the versions. The same command
+    resumes an interrupted run: with one thread it ends with the same vectors, byte for byte.
+
+    \b
+    Examples:
+      evenhand lab vectors train corpus.txt.gz -o own.npz
+      evenhand rewrite swap corpus.txt --append -o swapped.txt
+      evenhand lab vectors train swapped.txt --epochs 3 --min-count 20 --seed 1 -o swapped.npz
+    """
+    from evenhand.vectors.training import train as run_training
+
+    cut = opt.form_of(files, field, form)
+    settings = opt.configure(TrainSettings, options)
+    with step_bars({"counting": "kB", "training": "words"}) as progress:
+        result = run_training(files, output, settings, form=cut, restart=restart, progress=progress)
+    if print_json(output=output, **result.to_dict()):
+        return
+    corpus = result.corpus
+    say(
+        f"{corpus['words']:,} words of text, {corpus['types']:,} different ones, in "
+        f"{corpus['texts']:,} texts\n"
+        f"{len(result.vectors):,} words that occur {settings.min_count} times or more, "
+        f"{settings.dimensions} dimensions: written to {output}"
+    )

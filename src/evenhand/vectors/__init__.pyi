@@ -20,6 +20,7 @@ from .nulls import dimension_spread
 from .pairs import PairAnalogies, pair_analogies
 from .robustness import leave_one_out, split_half
 from .store import Vectors, load
+from .training import TrainedVectors, TrainSettings, train
 from .utility import cosine_rank_correlation, neighbour_overlap, neighbour_rank_correlation
 from .vocabulary import Lookup
 
@@ -40,6 +41,8 @@ __all__ = [
     "Rnsb",
     "Same",
     "SemBias",
+    "TrainSettings",
+    "TrainedVectors",
     "VectorMitigation",
     "Vectors",
     "Weat",
@@ -67,4 +70,5 @@ __all__ = [
     "recovery",
     "soft",
     "split_half",
+    "train",
 ]
