@@ -10,6 +10,7 @@ from evenhand.errors import InputError
 from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions, leaning_codes
 from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import VALUES, Bias, formulas, null_values
+from evenhand.fewshot.runs import association_rows
 from evenhand.instruments import compare
 from evenhand.results import Comparison, Measurement, load
 
@@ -182,6 +183,60 @@ def test_the_association_three_ways(world):
     assert ways["man_neutral"].value == pytest.approx(np.mean(means))
     assert Measurement.from_dict(measured.to_dict()) == measured
     assert not Bias(permutations=10)(replace(both, neutral=None)).select("version")
+
+
+def test_the_control_is_by_hand_and_enters_no_other_number():
+    both = small()
+    answers = replace(both.original, genders=np.array([[0, 1, 1, 0]] * 2))
+    both = Counterfactuals.of(answers, both.swapped.log_probs, ["male", "even"])
+    measured = Bias(permutations=20)(both)
+    [control] = measured.select("control")
+    # class b: a woman's text .9, as a man's .7; then a man's text .6, as a woman's .8
+    gaps = np.log(0.7 / 0.9), np.log(0.6 / 0.8)
+    assert control.value == pytest.approx(np.mean(gaps))
+    assert (control.n, control.low, control.high) == (1, -np.inf, np.inf)  # one class
+    [b] = control.select("class")
+    assert (b.query, b.details["leaning"], b.n) == ("b", "", 2)
+    assert b.value == pytest.approx(np.mean(gaps))
+    assert b.part("female").value == pytest.approx(-gaps[0])
+    assert b.part("female").details["signed"] == pytest.approx(gaps[0])
+    assert b.part("male").details["signed"] == b.part("male").value == pytest.approx(gaps[1])
+    assert [part.query for part in measured.select("class")] == ["a"]
+    rows = [(row["class"], row["leaning"], row["gender"]) for row in association_rows(measured)]
+    assert rows[:2] == [("a", "male", "male"), ("a", "male", "female")]
+    assert rows[2:] == [("b", "none (control)", g) for g in ("male", "female")]
+    turned = replace(both, swapped=replace(both.swapped, log_probs=both.swapped.log_probs.copy()))
+    turned.swapped.log_probs[:, 2:] = np.log([0.5, 0.5])
+    other = Bias(permutations=20)(turned)
+    assert other.part("man_woman", by="control").value != control.value
+    for name in ("association", "epsilon"):
+        assert other.part(name, by="measure").value == measured.part(name, by="measure").value
+    assert not Bias(permutations=20)(small()).select("control")
+    assert Measurement.from_dict(measured.to_dict()) == measured
+
+
+def _controls(world, count, seed):
+    """Control and association of many classifiers that lean by gender in the other classes."""
+    rng = np.random.default_rng(seed)
+    run = Bias(permutations=1)
+    made = [run(world.counterfactuals(rng, 14, leak=1.0, even=6)) for _ in range(count)]
+    return [m.part("man_woman", by="control") for m in made], [m.value for m in made]
+
+
+def test_the_control_is_near_zero_where_the_association_is_not(world):
+    controls, associations = _controls(world, 20, seed=5)
+    values = np.array([control.value for control in controls])
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    assert abs(values.mean()) < 3 * error < 0.3 < np.mean(associations)
+    assert {control.n for control in controls} == {6}
+    assert np.mean([c.low <= 0 <= c.high for c in controls]) >= 0.8
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_control_covers_zero(world):
+    controls, _ = _controls(world, 250, seed=6)
+    assert 0.9 <= np.mean([c.low <= 0 <= c.high for c in controls])
+    assert np.mean([c.p_value < 0.05 for c in controls]) <= 0.1
 
 
 def test_persons_who_are_neither_are_counted_and_scored(world):

@@ -439,6 +439,13 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             },
             hide=["ideal", "legend"],
         )
+        for control in own.select("control"):
+            print_measurements(
+                "Control, classes without a leaning: log p, man's less woman's version",
+                [control, *control.select("class")],
+                label=lambda part: "over classes" if part.by == "control" else part.query,
+                hide=["ideal", "legend"],
+            )
         if own.select("version"):
             print_measurements(
                 "The association three ways: log p, with - in classes that lean female",

@@ -72,6 +72,7 @@ __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
 
 ANSWERS, BASELINE, EPISODES, CURVE = "answers.npz", "baseline.npz", "episodes.npz", "curve.csv"
 BY_CLASS, ASSOCIATIONS = TABLES = ("by_class.csv", "associations.csv")
+CONTROL = "none (control)"
 PAGE, PROMPTED = "report.html", "prompted.npz"
 BASELINE_NAME = "counting words (TF-IDF)"
 PURPOSES = {"train": "training", "valid": "validation", "test": "test"}
@@ -694,17 +695,18 @@ def by_class_rows(accuracy: Measurement) -> list[dict[str, Any]]:
 
 
 def association_rows(bias: Measurement) -> list[dict[str, Any]]:
-    """The associations by class and gender as the rows of a table."""
+    """The associations by class and gender as the rows of a table, then those of the control."""
+    controls = (part for control in bias.select("control") for part in control.select("class"))
     return [
         {
             "class": part.query,
-            "leaning": part.details["leaning"],
+            "leaning": part.details["leaning"] or CONTROL,
             "gender": own.query,
             "texts": own.n,
             **_columns("association", own),
             "signed": own.details["signed"],
         }
-        for part in bias.select("class")
+        for part in (*bias.select("class"), *controls)
         for own in part.select("gender")
     ]
 

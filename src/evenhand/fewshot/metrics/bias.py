@@ -26,6 +26,10 @@ $n$ the log-probabilities of the true class for the man's, the woman's and the n
 association is the mean of $\pm(m - w)$, with + in classes that lean male. It is the sum of
 $\pm(m - n)$ and $\mp(w - n)$: how much is due to men's versions, and how much to women's.
 
+**The control**: a class without a leaning has no pro-stereotypical version. Its association is
+$m - w$, near 0 where gender tells nothing about balanced classes (El Zein 2021, §4.1.2). It is a
+part by "control" and enters no other number.
+
 **The null distribution**: without bias the two versions of a text are exchangeable. In each
 permutation the versions of each text change places at random, in all episodes, splits and seeds it
 is in. Classes stay what they are: this test is for the tested classes, the intervals are for new
@@ -148,8 +152,10 @@ class Bias(Instrument):
         a sign, with the same details of the null distribution. Parts by "version", where the
         queries have neutral versions, are the association three ways (man_woman, man_neutral,
         woman_neutral), with + in classes that lean male and - in those that lean female; their
-        parts by "leaning" are without the sign. Parts by "class" are the
-        associations by class, with parts by "gender". Details: whether the classifier is ε-robust
+        parts by "leaning" are without the sign. The part by "control", where queries of known
+        gender are in classes without a leaning, is man's less woman's version in these, with parts
+        by "class". Parts by "class" are the associations by class. Both kinds of classes have
+        parts by "gender". Details: whether the classifier is ε-robust
         (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
         otherwise undecided). Items are the counts by seed, split, episode and class.
     """
@@ -211,7 +217,8 @@ class Bias(Instrument):
             parts=(
                 *parts.values(),
                 *_by_version(both, name, run),
-                *_by_class(both, name, run),
+                *_control(both, name, run),
+                *_by_class(both, name, run, both.used),
             ),
         )
 
@@ -542,22 +549,51 @@ def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measureme
     ]
 
 
-def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
-    """The association of each class over its texts, with parts by the gender of the texts.
+def _control(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
+    """Man's less woman's version in classes without a leaning, with parts by class; none without
+    such queries.
+    """
+    if not both.control.any():
+        return []
+
+    def values(sums: Floats) -> Floats:
+        queries, gap = np.moveaxis(sums, -1, 0)
+        return mean_over(gap / np.where(queries > 0, queries, 1), queries > 0)
+
+    counts = both.sums(both.control, both.man_woman)
+    asked = np.bincount(both.original.local.ravel(), counts[..., 0].ravel()) > 0
+    part = read_value(
+        both.original.replicates(values, counts),
+        np.where(asked, 0, -1),
+        run,
+        "man_woman",
+        by="control",
+        subject=subject,
+        n=int(asked.sum()),
+    )
+    return [replace(part, parts=tuple(_by_class(both, subject, run, both.control)))]
+
+
+def _by_class(
+    both: Counterfactuals, subject: str, run: Run, chosen: NDArray[np.bool_]
+) -> list[Measurement]:
+    """The association of each class over its chosen texts, with parts by the gender of the texts.
 
     By gender it is log(p_original / p_swapped): above 0 the text as it is supports its class more
-    than its counterfactual does; `signed` is above 0 where that is pro-stereotypical. The unit is
-    the text, with the mean of all episodes it is in; an interval from one text is unbounded.
+    than its counterfactual does; `signed` is above 0 where that is pro-stereotypical, and in a
+    class without a leaning where the man's version supports it more. The unit is the text, with
+    the mean of all episodes it is in; an interval from one text is unbounded.
     """
-    answers, used = both.original, both.used
-    rows, first, text = np.unique(answers.rows[used], return_index=True, return_inverse=True)
-    gap = np.where(both.pro, both.association, -both.association)[used]
+    answers = both.original
+    rows, first, text = np.unique(answers.rows[chosen], return_index=True, return_inverse=True)
+    gap = (answers.true_log_probs - both.swapped.true_log_probs)[chosen]
     means: Floats = np.bincount(text, gap, len(rows)) / np.bincount(text, minlength=len(rows))
-    label = np.take_along_axis(answers.classes, answers.truth, axis=1)[used][first]
-    gender = answers.genders[used][first]
+    label = answers.true_classes[chosen][first]
+    gender = answers.genders[chosen][first]
     parts = []
     for index in np.unique(label):
         leaning = int(both.leaning[index])
+        positive = max(leaning, 0)  # the gender whose versions count as they are
 
         def part(values: Floats, query: str, by: str, **details: object) -> Measurement:
             return Bias.declaration.result(
@@ -577,9 +613,9 @@ def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement
             values = means[here & (gender == code)]
             if values.size:
                 own = part(values, LEANINGS[code], "gender")
-                signed = own.value if code == leaning else -own.value
+                signed = own.value if code == positive else -own.value
                 by_gender.append(replace(own, details={"signed": signed}))
-        signs = np.where(gender[here] == leaning, 1.0, -1.0)
+        signs = np.where(gender[here] == positive, 1.0, -1.0)
         total = part(means[here] * signs, answers.names[index], "class", leaning=LEANINGS[leaning])
         parts.append(replace(total, parts=tuple(by_gender)))
     return parts
