@@ -47,11 +47,23 @@ def test_association_by_hand():
     assert b.part("female").details["signed"] == pytest.approx(b.part("female").value)
 
 
+def without_bias():
+    """The bias of a classifier that is right whatever the version is."""
+    both = small()
+    return Bias(permutations=10)(replace(both, swapped=both.original))
+
+
 def test_sets_and_f1_by_hand():
     made = measures(small(), permutations=50)
     details = made["epsilon"].details
     assert (details["accuracy_pro"], details["accuracy_anti"]) == (1.0, 0.75)
     assert made["epsilon"].value == 0.25
+    measured = Bias(permutations=10)(small())
+    sets = [measured.part(name, by="set") for name in ("pro", "anti")]
+    assert [part.value for part in sets] == [1.0, 0.75]
+    assert all(0 <= part.low <= part.value <= part.high <= 1 for part in sets)
+    change = Bias.compare(measured, without_bias()).part("anti", by="set").change
+    assert change.value == pytest.approx(0.25)
     # anti: class a asked 2, right 1, predicted 1; class b asked 2, right 2, predicted 3
     parts = made["skew"].details
     assert parts["f1_anti_female"] == pytest.approx(2 / 3)
@@ -235,7 +247,7 @@ def test_the_control_is_near_zero_where_the_association_is_not(world):
 @pytest.mark.slow
 def test_the_interval_of_the_control_covers_zero(world):
     controls, _ = _controls(world, 250, seed=6)
-    assert 0.9 <= np.mean([c.low <= 0 <= c.high for c in controls])
+    assert np.mean([c.low <= 0 <= c.high for c in controls]) >= 0.9
     assert np.mean([c.p_value < 0.05 for c in controls]) <= 0.1
 
 
@@ -249,7 +261,7 @@ def test_persons_who_are_neither_are_counted_and_scored(world):
     assert other.left_out["unknown gender"] == 0
     assert other.used.sum() == both.used.sum() - neither
     parts = {part.query: part for part in Accuracy()(answers).select("gender")}
-    assert list(parts) == ["male", "female", "gap", "neither"]
+    assert list(parts) == ["male", "female", "gap", "neither", "neither gap"]
     right = (answers.predicted == answers.truth) & (genders == -2)
     true_class = np.take_along_axis(answers.classes, answers.truth, axis=1)
     means = [
@@ -258,7 +270,46 @@ def test_persons_who_are_neither_are_counted_and_scored(world):
     ]
     assert parts["neither"].value == pytest.approx(np.mean(means))
     assert parts["neither"].low <= parts["neither"].value <= parts["neither"].high
+    gaps = []
+    for k in answers.tested:
+        sides = [mask & (true_class == k) for mask in (genders == -2, genders >= 0)]
+        if all(side.any() for side in sides):
+            hits = [(answers.predicted == answers.truth)[side].mean() for side in sides]
+            gaps.append(hits[0] - hits[1])
+    gap = parts["neither gap"]
+    assert gap.value == pytest.approx(np.mean(gaps))
+    assert gap.low <= gap.value <= gap.high
+    assert gap.p_value is not None
     assert [part.query for part in Accuracy()(both.original).select("gender")] == [*parts][:3]
+
+
+def test_what_is_lost_by_being_called_they(world):
+    """The text as it is less its neutral version, in all classes, also of those who are neither."""
+    rng = np.random.default_rng(8)
+    both = world.counterfactuals(rng, 12, leak=1.0, even=4)
+    answers = both.original
+    genders = np.where(answers.rows % 5 == 0, -2, answers.genders)
+    genders = np.where(answers.rows % 7 == 0, -1, genders)
+    answers = replace(answers, genders=genders)
+    loss = np.where(answers.true_classes % 2 == 0, 0.5, 0.1)[..., None]
+    neutral = answers.log_probs - loss * (answers.truth[..., None] == np.arange(5))
+    assert not Bias(permutations=1)(both).select("they")
+    both = Counterfactuals.of(answers, both.swapped.log_probs, both.leaning, neutral)
+    they, right = Bias(permutations=1)(both).select("they")
+    assert (they.query, right.query) == ("they", "they accuracy")
+    known = genders >= 0
+    lost = answers.true_log_probs - both.neutral.true_log_probs
+    means = [lost[known & (answers.true_classes == k)].mean() for k in answers.tested]
+    assert (they.value, they.n) == (pytest.approx(np.mean(means)), 12)
+    assert they.value == pytest.approx(0.3, abs=0.02)  # six classes of each; the least is cut off
+    assert they.low <= 0.3 <= they.high
+    for part in (they, right):
+        assert [own.query for own in part.parts] == ["male", "female", "neither"]
+    assert they.part("neither").value == pytest.approx(0.3, abs=0.02)
+    hits = (answers.predicted == answers.truth) * 1.0 - (both.neutral.predicted == answers.truth)
+    means = [hits[known & (answers.true_classes == k)].mean() for k in answers.tested]
+    assert right.value == pytest.approx(np.mean(means))
+    assert right.value > 0
 
 
 def test_verdict_follows_the_interval(world):

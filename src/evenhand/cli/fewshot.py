@@ -368,7 +368,8 @@ def _print_run(finished: FewShotRun) -> None:
         },
         hide=["ideal", "legend"],
     )
-    genders = {"male": "men", "female": "women", "gap": "women less men", "neither": "neither"}
+    genders = {"male": "men", "female": "women", "gap": "women less men"}
+    genders |= {"neither": "neither", "neither gap": "neither less men and women"}
     print_measurements(
         "Accuracy by gender, classes with equal weight",
         right.select("gender"),
@@ -439,6 +440,17 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             },
             hide=["ideal", "legend"],
         )
+        print_measurements(
+            "Texts as they are less their version with singular they, all classes",
+            own.select("they"),
+            label=lambda part: "log p" if part.query == "they" else "accuracy",
+            columns={
+                name: lambda part, gender=gender: part.part(gender, by="gender").estimate
+                for gender, name in {"male": "men", "female": "women", "neither": "neither"}.items()
+                if any(each.query == gender for they in own.select("they") for each in they.parts)
+            },
+            hide=["ideal", "legend"],
+        )
         for control in own.select("control"):
             print_measurements(
                 "Control, classes without a leaning: log p, man's less woman's version",
@@ -457,11 +469,18 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
                 },
                 hide=["ideal", "legend"],
             )
+        print_measurements(
+            "Share of a class among answers, men's less women's, with - where it leans female",
+            own.select("parity"),
+            label=lambda _: "within episodes",
+            columns={"true classes": lambda part: number(part.details["labels"])},
+            hide=["ideal", "legend"],
+        )
         epsilon = own.part("epsilon", by="measure").details
         say(
             f"ε-robust at {own.details['margin']:g}: {own.details['verdict']} "
-            f"(accuracy {number(epsilon['accuracy_pro'])} pro-, "
-            f"{number(epsilon['accuracy_anti'])} anti-stereotypical; "
+            f"(accuracy {own.part('pro', by='set').estimate} pro-, "
+            f"{own.part('anti', by='set').estimate} anti-stereotypical; "
             f"ε {number(epsilon['size'])} {interval(epsilon['size_low'], epsilon['size_high'])})"
         )
         counts = own.details["left_out"].items()

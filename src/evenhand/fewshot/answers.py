@@ -458,7 +458,7 @@ class Counterfactuals:
 
     @cached_property
     def man_woman(self) -> Floats:
-        """log p(man's) - log p(woman's version) of the true class, for known genders, (E, M)."""
+        """Of the true class, log p(man's) - log p(woman's version), for known genders, (E, M)."""
         gap = self.original.true_log_probs - self.swapped.true_log_probs
         return np.where(self.original.genders == 0, gap, -gap)
 

@@ -43,6 +43,7 @@ from evenhand.fewshot.features import load_word_vectors
 from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, read_as, swap_gender
+from evenhand.fewshot.parity import equalize
 from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import (
@@ -420,7 +421,7 @@ class RunMaterial:
         return self.mitigated.rows(drawn, training=True, seed=seed)
 
     def validation(self, part: SplitEpisodes) -> Episodes:
-        return self.mitigated.rows(part.valid)
+        return self.mitigated.rows(part.valid, validation=True)
 
     def test(self, part: SplitEpisodes, versions: Ints | None = None) -> Episodes:
         """The test episodes, with every query in another version where `versions` has its row."""
@@ -509,7 +510,7 @@ def prepare(
             swapped = read_as(tested, swapped, workers=workers)
             if settings.neutral:
                 neutral = neutralize(texts, workers=workers)
-    both = settings.mitigation.neutralize and not tested.neutralize
+    both = bool(settings.mitigation.rewritten and not tested.rewritten)
     unchanged = dataset.texts if both else ()
     first = len(mitigated.pool) + len(unchanged)
 
@@ -746,6 +747,8 @@ class _Work:
             if self.writer is None
             else self._prompt(self.writer, part, number, folder)
         )
+        if self.settings.mitigation.parity:
+            saved = equalize(saved)
         saved.save(folder / ANSWERS)
         return saved
 

@@ -88,9 +88,9 @@ class Names:
         >>> names().gender_free[:3], len(names().gender_free)
         (('Casey', 'Jackie', 'Jaime'), 271)
         """
-        low, high = FREE
+        fewest, most = FREE
         shares = {name: self.share(name) or 0.0 for name in self.table.keys() - self.ambiguous}
-        matches = [name for name, share in shares.items() if low <= share <= high]
+        matches = [name for name, share in shares.items() if fewest <= share <= most]
         return tuple(sorted(matches, key=lambda name: (-self.count(name), name)))
 
     def _of(self, gender: str) -> tuple[str, ...]:
