@@ -312,6 +312,27 @@ def test_what_is_lost_by_being_called_they(world):
     assert right.value > 0
 
 
+@pytest.mark.slow
+def test_intervals_of_they_and_of_parity_cover_new_classes(world):
+    """What being called they costs varies by class and text; that of new classes is .3."""
+    rng, run = np.random.default_rng(11), Bias(permutations=1)
+    they, shares = [], []
+    for _ in range(150):
+        both = world.counterfactuals(rng, 10, leak=1.0, even=2)
+        answers = replace(both.original, log_probs=np.maximum(both.original.log_probs, -20))
+        by_text = rng.normal(0, 0.3, answers.rows.max() + 1)
+        loss = rng.normal(0.3, 0.2, 10)[answers.true_classes] + by_text[answers.rows]
+        truth = answers.truth[..., None] == np.arange(5)
+        neutral = answers.log_probs - loss[..., None] * truth
+        swapped = both.swapped.log_probs
+        made = run(Counterfactuals.of(answers, swapped, both.leaning, neutral))
+        they.append(made.part("they", by="they"))
+        shares.append(made.part("shares", by="parity"))
+    assert np.mean([part.low <= 0.3 <= part.high for part in they]) >= 0.9
+    mean = np.mean([part.value for part in shares])
+    assert np.mean([part.low <= mean <= part.high for part in shares]) >= 0.9
+
+
 def test_verdict_follows_the_interval(world):
     both = world.counterfactuals(np.random.default_rng(2), 14, leak=1.0, share=0.95)
     gap = measures(both, permutations=50)["epsilon"]

@@ -109,6 +109,7 @@ def test_parity_gap_by_hand():
     )
 
 
+@pytest.mark.slow
 def test_a_run_with_parity_is_the_run_without_and_its_answers_equalised(tmp_path):
     runs = Runs(tmp_path)
     base, made = runs.done(), runs.done(mitigation="parity")
@@ -120,5 +121,8 @@ def test_a_run_with_parity_is_the_run_without_and_its_answers_equalised(tmp_path
         )
         np.testing.assert_allclose(own, other, atol=1e-5)
     assert made.name == "proto-euclidean parity"
+
+
+def test_parity_changes_no_training():
     with pytest.raises(InputError, match="mitigate=: expected all with parity"):
         chosen(mitigation="parity", mitigate="train")

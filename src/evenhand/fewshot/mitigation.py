@@ -66,7 +66,8 @@ class Mitigated:
         gender = self.pool.genders[: self.texts]
         side = self.leaning[self.pool.labels[: self.texts]]
         wanted = side == gender if self.mitigation.pro else side != gender
-        return self.texts * ((side >= 0) & (gender >= 0) & ~wanted)
+        shift: Ints = self.texts * ((side >= 0) & (gender >= 0) & ~wanted)
+        return shift
 
     def rows(
         self,

@@ -65,10 +65,10 @@ def offsets(answers: FewShotPredictions) -> Floats:
     logs = answers.log_probs
     logs = logs - np.logaddexp.reduce(logs, axis=2, keepdims=True)  # given that a class is named
     groups = np.stack([answers.genders == gender for gender in (0, 1)], axis=1)
-    both = groups.any(axis=2).all(axis=1)
+    both = groups.sum(axis=2).min(axis=1) > 0
     added = np.zeros((len(logs), 2, logs.shape[2]))
     logs, groups = logs[both], groups[both]
-    known = groups.any(axis=1)[:, :, None]
+    known = groups.sum(axis=1)[:, :, None]
     target = (np.exp(logs) * known).sum(axis=1) / known.sum(axis=1)
     weights = groups / groups.sum(axis=2, keepdims=True)
     for gender in (0, 1):

@@ -557,7 +557,7 @@ def _parity(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
     answers, strata = both.original, both.strata
     masks = [answers.genders == gender for gender in (0, 1)]
     sizes = np.stack([mask.sum(axis=1) for mask in masks])
-    usable = (sizes > 0).all(axis=0)
+    usable = sizes.min(axis=0) > 0
     if not usable.any():
         return []
     signs = np.select([strata == 0, strata == 1], [1.0, -1.0], 0.0)
