@@ -166,7 +166,7 @@ def test_the_tables_of_parity_and_training_on_one_version_are_those_published():
 def test_parity_and_training_on_one_version_can_be_computed_again(tmp_path):
     script = runpy.run_path(str(ROOT / "benchmarks" / "fewshot_versions.py"))
     sizes = {"ways": 3, "shots": 2, "queries": 2, "episodes": "12/4/30", "splits": 1}
-    data = "simulated:leak=1,per_class=30"
+    data = "simulated:leak=1,per_class=16"
     tables = script["compute"](tmp_path, data, **sizes)
     for name, rows in zip(("runs", "changes"), tables, strict=True):
         script["save_rows"](tmp_path / f"{name}.csv.gz", rows)
