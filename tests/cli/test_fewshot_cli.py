@@ -114,7 +114,7 @@ def test_a_run_leaves_all_in_its_folder(here):
         ),
         *(
             f"figures/fewshot_bias-{by}-proto-euclidean-gender.svg"
-            for by in ("class", "measure", "original")
+            for by in ("class", "measure", "original", "set")
         ),
         *(
             f"split-0/{name}"

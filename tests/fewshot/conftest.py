@@ -57,11 +57,13 @@ class World:
             for p in (points, blurred)
         )
 
-    def counterfactuals(self, rng, classes, leak, share=0.8, effect=1.0):
-        """Every second class leans female; a stated gender moves a text along one axis."""
+    def counterfactuals(self, rng, classes, leak, share=0.8, effect=1.0, even=0):
+        """Every second class leans female, the last `even` ones nowhere; a stated gender moves a
+        text along one axis.
+        """
         points = self.points(rng, classes)
-        leaning = np.arange(classes) % 2
-        women = np.where(leaning == 1, share, 1 - share)[:, None]
+        leaning = np.where(np.arange(classes) < classes - even, np.arange(classes) % 2, -1)
+        women = np.select([leaning == 1, leaning == 0], [share, 1 - share], 0.5)[:, None]
         recorded = (rng.random((classes, self.texts)) < women).astype(int)
         random = rng.integers(0, 2, recorded.shape)
         stated = np.where(rng.random(recorded.shape) < leak, recorded, random)

@@ -10,6 +10,7 @@ from evenhand.errors import InputError
 from evenhand.fewshot.answers import Counterfactuals, FewShotPredictions, leaning_codes
 from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import VALUES, Bias, formulas, null_values
+from evenhand.fewshot.runs import association_rows
 from evenhand.instruments import compare
 from evenhand.results import Comparison, Measurement, load
 
@@ -46,11 +47,23 @@ def test_association_by_hand():
     assert b.part("female").details["signed"] == pytest.approx(b.part("female").value)
 
 
+def without_bias():
+    """The bias of a classifier that is right whatever the version is."""
+    both = small()
+    return Bias(permutations=10)(replace(both, swapped=both.original))
+
+
 def test_sets_and_f1_by_hand():
     made = measures(small(), permutations=50)
     details = made["epsilon"].details
     assert (details["accuracy_pro"], details["accuracy_anti"]) == (1.0, 0.75)
     assert made["epsilon"].value == 0.25
+    measured = Bias(permutations=10)(small())
+    sets = [measured.part(name, by="set") for name in ("pro", "anti")]
+    assert [part.value for part in sets] == [1.0, 0.75]
+    assert all(0 <= part.low <= part.value <= part.high <= 1 for part in sets)
+    change = Bias.compare(measured, without_bias()).part("anti", by="set").change
+    assert change.value == pytest.approx(0.25)
     # anti: class a asked 2, right 1, predicted 1; class b asked 2, right 2, predicted 3
     parts = made["skew"].details
     assert parts["f1_anti_female"] == pytest.approx(2 / 3)
@@ -184,6 +197,60 @@ def test_the_association_three_ways(world):
     assert not Bias(permutations=10)(replace(both, neutral=None)).select("version")
 
 
+def test_the_control_is_by_hand_and_enters_no_other_number():
+    both = small()
+    answers = replace(both.original, genders=np.array([[0, 1, 1, 0]] * 2))
+    both = Counterfactuals.of(answers, both.swapped.log_probs, ["male", "even"])
+    measured = Bias(permutations=20)(both)
+    [control] = measured.select("control")
+    # class b: a woman's text .9, as a man's .7; then a man's text .6, as a woman's .8
+    gaps = np.log(0.7 / 0.9), np.log(0.6 / 0.8)
+    assert control.value == pytest.approx(np.mean(gaps))
+    assert (control.n, control.low, control.high) == (1, -np.inf, np.inf)  # one class
+    [b] = control.select("class")
+    assert (b.query, b.details["leaning"], b.n) == ("b", "", 2)
+    assert b.value == pytest.approx(np.mean(gaps))
+    assert b.part("female").value == pytest.approx(-gaps[0])
+    assert b.part("female").details["signed"] == pytest.approx(gaps[0])
+    assert b.part("male").details["signed"] == b.part("male").value == pytest.approx(gaps[1])
+    assert [part.query for part in measured.select("class")] == ["a"]
+    rows = [(row["class"], row["leaning"], row["gender"]) for row in association_rows(measured)]
+    assert rows[:2] == [("a", "male", "male"), ("a", "male", "female")]
+    assert rows[2:] == [("b", "none (control)", g) for g in ("male", "female")]
+    turned = replace(both, swapped=replace(both.swapped, log_probs=both.swapped.log_probs.copy()))
+    turned.swapped.log_probs[:, 2:] = np.log([0.5, 0.5])
+    other = Bias(permutations=20)(turned)
+    assert other.part("man_woman", by="control").value != control.value
+    for name in ("association", "epsilon"):
+        assert other.part(name, by="measure").value == measured.part(name, by="measure").value
+    assert not Bias(permutations=20)(small()).select("control")
+    assert Measurement.from_dict(measured.to_dict()) == measured
+
+
+def _controls(world, count, seed):
+    """Control and association of many classifiers that lean by gender in the other classes."""
+    rng = np.random.default_rng(seed)
+    run = Bias(permutations=1)
+    made = [run(world.counterfactuals(rng, 14, leak=1.0, even=6)) for _ in range(count)]
+    return [m.part("man_woman", by="control") for m in made], [m.value for m in made]
+
+
+def test_the_control_is_near_zero_where_the_association_is_not(world):
+    controls, associations = _controls(world, 20, seed=5)
+    values = np.array([control.value for control in controls])
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    assert abs(values.mean()) < 3 * error < 0.3 < np.mean(associations)
+    assert {control.n for control in controls} == {6}
+    assert np.mean([c.low <= 0 <= c.high for c in controls]) >= 0.8
+
+
+@pytest.mark.slow
+def test_the_interval_of_the_control_covers_zero(world):
+    controls, _ = _controls(world, 250, seed=6)
+    assert np.mean([c.low <= 0 <= c.high for c in controls]) >= 0.9
+    assert np.mean([c.p_value < 0.05 for c in controls]) <= 0.1
+
+
 def test_persons_who_are_neither_are_counted_and_scored(world):
     both = world.counterfactuals(np.random.default_rng(7), 12, leak=1.0)
     genders = np.where(both.original.rows % 5 == 0, -2, both.original.genders)
@@ -194,7 +261,7 @@ def test_persons_who_are_neither_are_counted_and_scored(world):
     assert other.left_out["unknown gender"] == 0
     assert other.used.sum() == both.used.sum() - neither
     parts = {part.query: part for part in Accuracy()(answers).select("gender")}
-    assert list(parts) == ["male", "female", "gap", "neither"]
+    assert list(parts) == ["male", "female", "gap", "neither", "neither gap"]
     right = (answers.predicted == answers.truth) & (genders == -2)
     true_class = np.take_along_axis(answers.classes, answers.truth, axis=1)
     means = [
@@ -203,7 +270,67 @@ def test_persons_who_are_neither_are_counted_and_scored(world):
     ]
     assert parts["neither"].value == pytest.approx(np.mean(means))
     assert parts["neither"].low <= parts["neither"].value <= parts["neither"].high
+    gaps = []
+    for k in answers.tested:
+        sides = [mask & (true_class == k) for mask in (genders == -2, genders >= 0)]
+        if all(side.any() for side in sides):
+            hits = [(answers.predicted == answers.truth)[side].mean() for side in sides]
+            gaps.append(hits[0] - hits[1])
+    gap = parts["neither gap"]
+    assert gap.value == pytest.approx(np.mean(gaps))
+    assert gap.low <= gap.value <= gap.high
+    assert gap.p_value is not None
     assert [part.query for part in Accuracy()(both.original).select("gender")] == [*parts][:3]
+
+
+def test_what_is_lost_by_being_called_they(world):
+    """The text as it is less its neutral version, in all classes, also of those who are neither."""
+    rng = np.random.default_rng(8)
+    both = world.counterfactuals(rng, 12, leak=1.0, even=4)
+    answers = both.original
+    genders = np.where(answers.rows % 5 == 0, -2, answers.genders)
+    genders = np.where(answers.rows % 7 == 0, -1, genders)
+    answers = replace(answers, genders=genders)
+    loss = np.where(answers.true_classes % 2 == 0, 0.5, 0.1)[..., None]
+    neutral = answers.log_probs - loss * (answers.truth[..., None] == np.arange(5))
+    assert not Bias(permutations=1)(both).select("they")
+    both = Counterfactuals.of(answers, both.swapped.log_probs, both.leaning, neutral)
+    they, right = Bias(permutations=1)(both).select("they")
+    assert (they.query, right.query) == ("they", "they accuracy")
+    known = genders >= 0
+    lost = answers.true_log_probs - both.neutral.true_log_probs
+    means = [lost[known & (answers.true_classes == k)].mean() for k in answers.tested]
+    assert (they.value, they.n) == (pytest.approx(np.mean(means)), 12)
+    assert they.value == pytest.approx(0.3, abs=0.02)  # six classes of each; the least is cut off
+    assert they.low <= 0.3 <= they.high
+    for part in (they, right):
+        assert [own.query for own in part.parts] == ["male", "female", "neither"]
+    assert they.part("neither").value == pytest.approx(0.3, abs=0.02)
+    hits = (answers.predicted == answers.truth) * 1.0 - (both.neutral.predicted == answers.truth)
+    means = [hits[known & (answers.true_classes == k)].mean() for k in answers.tested]
+    assert right.value == pytest.approx(np.mean(means))
+    assert right.value > 0
+
+
+@pytest.mark.slow
+def test_intervals_of_they_and_of_parity_cover_new_classes(world):
+    """What being called they costs varies by class and text; that of new classes is .3."""
+    rng, run = np.random.default_rng(11), Bias(permutations=1)
+    they, shares = [], []
+    for _ in range(150):
+        both = world.counterfactuals(rng, 10, leak=1.0, even=2)
+        answers = replace(both.original, log_probs=np.maximum(both.original.log_probs, -20))
+        by_text = rng.normal(0, 0.3, answers.rows.max() + 1)
+        loss = rng.normal(0.3, 0.2, 10)[answers.true_classes] + by_text[answers.rows]
+        truth = answers.truth[..., None] == np.arange(5)
+        neutral = answers.log_probs - loss[..., None] * truth
+        swapped = both.swapped.log_probs
+        made = run(Counterfactuals.of(answers, swapped, both.leaning, neutral))
+        they.append(made.part("they", by="they"))
+        shares.append(made.part("shares", by="parity"))
+    assert np.mean([part.low <= 0.3 <= part.high for part in they]) >= 0.9
+    mean = np.mean([part.value for part in shares])
+    assert np.mean([part.low <= mean <= part.high for part in shares]) >= 0.9
 
 
 def test_verdict_follows_the_interval(world):

@@ -252,6 +252,15 @@ class TestRead:
             read(path, text="bio")
         assert read(path, text="bio", male="1", female="0").genders.tolist() == [1, 0]
 
+    def test_codes_of_persons_who_are_neither(self, tmp_path: Path) -> None:
+        path = tmp_path / "own.csv"
+        path.write_text("text,label,gender\na,x,F\nb,y,N\nc,x,they\n")
+        with pytest.raises(FileError, match="row 2: gender: expected M or F"):
+            read(path)
+        assert read(path, neither="N").genders.tolist() == [1, -2, -2]
+        with pytest.raises(InputError, match="male=, neither=: expected different values, got 'N'"):
+            read(path, male="N", neither="N")
+
     def test_without_genders(self, tmp_path: Path) -> None:
         path = tmp_path / "intents.jsonl"
         path.write_text('{"sentence": "hi", "label": "greet"}\n{"sentence": "go", "label": "go"}\n')

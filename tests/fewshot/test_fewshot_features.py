@@ -39,7 +39,7 @@ def fresh(runs, folder):
 
 
 @pytest.mark.parametrize("mitigate", ["train", "all"])
-@pytest.mark.parametrize("mitigation", MITIGATIONS)
+@pytest.mark.parametrize("mitigation", [*MITIGATIONS, "rename", "anti"])
 def test_the_texts_are_those_that_a_run_makes(runs, store, mitigation, mitigate):
     settings = chosen(mitigation=mitigation, mitigate=mitigate)
     parts = draw_parts(runs.people, settings)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,8 @@ class TestNames:
             TextMitigation.parse("none+augment")
         with pytest.raises(InputError, match="'augment' twice"):
             TextMitigation.parse("augment+augment")
+        with pytest.raises(InputError, match="'anti' by itself, got 'augment\\+anti'"):
+            TextMitigation.parse("augment+anti")
 
 
 class TestTexts:
@@ -92,6 +95,22 @@ class TestTexts:
         assert any(GENDERED.search(text) for text in made.texts)
         assert not any(GENDERED.search(text) for text in plain)
 
+    def test_renamed_texts_have_gender_free_names_alone(self) -> None:
+        made = biographies(4, leak=1, seed=3)
+        plain, others = (
+            neutralize(texts, become="names") for texts in (made.texts, made.counterfactuals)
+        )
+        assert plain == others
+        numbered = neutralize(made.texts)
+        assert [re.sub(r"\bE\d+\b", "", text) for text in numbered] != list(numbered)
+        free = set(first_names().gender_free)
+        for one, two in zip(plain, numbered, strict=True):
+            words = zip(re.findall(r"\w+", one), re.findall(r"\w+", two), strict=True)
+            assert all(x == y or (x in free and re.fullmatch(r"E\d+", y)) for x, y in words)
+        assert read_as(TextMitigation.parse("rename"), ["James sings."]) == ("Casey sings.",)
+        with pytest.raises(InputError, match="neutralize or rename, got both"):
+            TextMitigation.parse("neutralize+rename")
+
     def test_both_rewritings(self, simulated: Dataset) -> None:
         made = apply(simulated, "neutralize+augment")
         half = made.texts
@@ -136,6 +155,33 @@ class TestRows:
         assert (made.pool.genders[placed.support] == 1).sum(axis=2).tolist() == [[2] * 3] * 9
         assert (made.pool.labels[placed.support] == placed.classes[:, :, None]).all()
         placed.check(made.pool)
+
+    @pytest.mark.parametrize("version", ["pro", "anti"])
+    def test_only_texts_of_the_other_version_are_replaced(self, version: str) -> None:
+        rows = [("nurse", "M"), ("nurse", "F"), ("dj", "M"), ("dj", "F"), ("dj", None)]
+        rows += [("poet", "M"), ("poet", "F")]
+        texts = [
+            f"{'She' if gender == 'F' else 'He'} sings {i}." for i, (_, gender) in enumerate(rows)
+        ]
+        labels, genders = zip(*rows, strict=True)
+        data = Dataset.of(texts, labels, genders, name="tiny")
+        data = replace(data, leaning_by={"nurse": "female", "dj": "male"})
+        made = apply(data, version)
+        stays = {"pro": [1, 2, 4, 5, 6], "anti": [0, 3, 4, 5, 6]}[version]
+        moved = [row for row in range(7) if row not in stays]
+        wanted = [row + 7 * (row in moved) for row in range(7)]
+        assert (np.arange(7) + made.shift).tolist() == wanted
+        # nurses are women and djs men in the pro-stereotypical version, others as they were
+        said = ["She" if made.pool.texts[row].startswith("She") else "He" for row in wanted]
+        pro = ["She", "She", "He", "He", "He", "He", "She"]
+        anti = ["He", "He", "She", "She", "He", "He", "She"]
+        assert said == (pro if version == "pro" else anti)
+        drawn = sample(data, data.classes, ways=3, shots=1, queries=1, unlabelled=0, episodes=5)
+        for name, more in (("training", True), ("validation", True), ("neither", False)):
+            placed = made.rows(drawn, **({name: True} if more else {}))
+            np.testing.assert_array_equal(placed.support, np.array(wanted)[drawn.support])
+            asked = np.array(wanted)[drawn.query] if more else drawn.query
+            np.testing.assert_array_equal(placed.query, asked)
 
     def test_training_queries_are_either_counterfactual_and_never_of_the_support(
         self, simulated: Dataset

@@ -141,6 +141,42 @@ def test_mitigated_training_leaves_the_test_as_it_is(runs):
     assert texts == list(neutralize(plain))
 
 
+def test_what_is_learned_from_has_one_version_and_the_test_both(runs):
+    people, settings = runs.people, chosen(mitigation="anti", mitigate="train")
+    parts = draw_parts(people, settings)
+    material = prepare(people, settings, parts)
+    leaning = leaning_codes(people.leaning)[people.labels]
+    swapped = material.mitigated.pool.texts[len(people) :]
+    anti = np.where(leaning == people.genders, swapped, people.texts)
+    assert 0.3 < (anti == people.texts).mean() < 0.7
+    for drawn, given, expected in (
+        (material.training(parts[0], 0), parts[0].training(people, settings, 0), anti),
+        (material.validation(parts[0]), parts[0].valid, anti),
+        (material.test(parts[0]), parts[0].test, people.texts),
+    ):
+        for part in ("support", "query"):
+            read = [material.texts[row] for row in getattr(drawn, part).ravel()]
+            assert read == [expected[row] for row in getattr(given, part).ravel()]
+    everywhere = replace(material, settings=replace(settings, mitigate="all")).test(parts[0])
+    np.testing.assert_array_equal(everywhere.query, parts[0].test.query)
+    read = [material.texts[row] for row in everywhere.support.ravel()]
+    assert read == [anti[row] for row in parts[0].test.support.ravel()]
+
+
+@pytest.mark.slow
+def test_runs_trained_on_one_version_are_compared_on_both(runs):
+    made = [runs.done(mitigation=name, mitigate="train").results.bias for name in ("pro", "anti")]
+    change = compare(*made)
+    for name in ("pro", "anti"):
+        part = change.part(name, by="set")
+        values = [own.part(name, by="set").value for own in made]
+        assert part.change.value == pytest.approx(values[1] - values[0])
+        assert part.change.low <= part.change.value <= part.change.high
+    for own in made:
+        sides = [own.part(name, by="set").value for name in ("pro", "anti")]
+        assert own.part("epsilon", by="measure").value == pytest.approx(sides[0] - sides[1])
+
+
 @pytest.mark.parametrize(("mitigation", "mitigate"), [("none", "all"), ("neutralize", "train")])
 def test_queries_are_answered_in_their_neutral_version(runs, mitigation, mitigate):
     plain = runs.done(mitigation=mitigation, mitigate=mitigate)

@@ -148,6 +148,37 @@ def test_numbers_are_written_without_a_leading_zero(script):
     assert script["shown"](row, "x") == "−.030 [.000, 1.250]"
 
 
+def test_the_tables_of_parity_and_training_on_one_version_are_those_published():
+    page = (ROOT / "docs" / "experiments" / "fewshot.md").read_text(encoding="utf-8")
+    script = runpy.run_path(str(ROOT / "benchmarks" / "fewshot_versions.py"))
+    folder = RESULTS / "fewshot-versions"
+    runs, changes = (read_rows(folder / f"{name}.csv.gz") for name in ("runs", "changes"))
+    for table in script["tables"](runs, changes).split("\n\n"):
+        assert table in page
+    cost = next(row for row in changes if row["to"] == "parity")
+    ends = [f"{-float(cost[name]):.3f}" for name in ("accuracy", "accuracy_high", "accuracy_low")]
+    assert "cost of {} [{}, {}] in accuracy".format(*map(drop_zero, ends)) in page
+    labels = drop_zero(f"{float(runs[0]['shares_labels']):.3f}")
+    assert f"true classes it is {labels}" in page
+
+
+@pytest.mark.slow
+def test_parity_and_training_on_one_version_can_be_computed_again(tmp_path):
+    script = runpy.run_path(str(ROOT / "benchmarks" / "fewshot_versions.py"))
+    sizes = {"ways": 3, "shots": 2, "queries": 2, "episodes": "12/4/30", "splits": 1}
+    data = "simulated:leak=1,per_class=16"
+    tables = script["compute"](tmp_path, data, **sizes)
+    for name, rows in zip(("runs", "changes"), tables, strict=True):
+        script["save_rows"](tmp_path / f"{name}.csv.gz", rows)
+    runs, changes = (read_rows(tmp_path / f"{name}.csv.gz") for name in ("runs", "changes"))
+    assert [row["run"] for row in runs] == [*script["RUNS"]]
+    by_name = {row["run"]: row for row in runs}
+    for row in changes:
+        for name in script["MEASURES"]:
+            first, second = (float(by_name[row[side]][name]) for side in ("from", "to"))
+            assert float(row[name]) == pytest.approx(second - first, abs=1e-5)
+
+
 def test_the_page_of_corpus_versions_has_the_published_numbers():
     page = (ROOT / "docs" / "experiments" / "corpus-versions.md").read_text(encoding="utf-8")
     rows = read_rows(RESULTS / "corpus-versions" / "results.csv.gz")

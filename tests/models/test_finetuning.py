@@ -27,7 +27,13 @@ from evenhand.models.finetuning.text import (
     rewritten,
     token_rows,
 )
-from evenhand.models.finetuning.training import FinetuneFolder, FinetuneSettings, finetune, train
+from evenhand.models.finetuning.training import (
+    FinetuneFolder,
+    FinetuneSettings,
+    _Training,
+    finetune,
+    train,
+)
 from evenhand.models.metrics.pronouns import Pronouns
 from evenhand.models.pairs import Pair
 from evenhand.models.sentences import Sentence
@@ -386,6 +392,61 @@ def test_it_ends_with_the_epochs_or_with_the_tokens(bert, tmp_path):
     assert 1500 <= done.tokens < 1500 + 4 * 32
 
 
+def averaging(**changed) -> dict:
+    return {"average": "weights", "rewrite": "none", "max_tokens": 10**6, **changed}
+
+
+@pytest.mark.parametrize("changed", [{"epochs": 3}, {"max_tokens": 300}])
+def test_the_mean_of_the_weights_after_each_epoch_is_used(bert, tmp_path, monkeypatch, changed):
+    """Where not even one epoch was trained, it is that of the last weights alone."""
+    seen = []
+    add = _Training.add_to_mean
+
+    def watched(self):
+        seen.append({n: w.detach().clone() for n, w in self.weights.items()})
+        add(self)
+
+    monkeypatch.setattr(_Training, "add_to_mean", watched)
+    model = load(bert)
+    made = material(model, **averaging(**changed))
+    done = train(model, made, tmp_path / "c.safetensors")
+    assert len(seen) == done.averaged == changed.get("epochs", 1)
+    for name, weight in model.network.named_parameters():
+        expected = torch.stack([weights[name] for weights in seen]).mean(dim=0)
+        torch.testing.assert_close(weight.detach(), expected, atol=1e-6, rtol=1e-5)
+    assert (seen[0]["bert.embeddings.word_embeddings.weight"] != 0).any()
+    assert done.used == done.points[-1]
+    last, before = done.points[-1], done.points[-2]
+    assert (last.step, last.training) == (before.step, None)
+    if len(seen) > 1:
+        assert last.evaluation != before.evaluation
+    else:
+        assert last.evaluation == pytest.approx(before.evaluation)
+
+
+def test_a_run_that_averages_resumes_with_the_same_weights(bert, tmp_path, monkeypatch):
+    chosen = settings(**averaging(measure=False))
+    kept = finetune(bert, TEXTS, chosen, tmp_path / "a")
+    assert kept.training["averaged"] == 3
+    assert "the mean of those after each of 3 epochs" in " ".join(kept.notes)
+    stopped = {"at": 0.8 * kept.training["tokens"]}
+
+    def interrupt(what, done, total, words):
+        if what == "training" and done >= stopped["at"]:
+            stopped["at"] = 10**9
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("evenhand.training.INTERVAL", -1.0)  # a checkpoint at every step
+    monkeypatch.setattr("evenhand.training.SHARE", 1e9)
+    with pytest.raises(KeyboardInterrupt):
+        finetune(bert, TEXTS, chosen, tmp_path / "b", progress=interrupt)
+    resumed = finetune(bert, TEXTS, chosen, tmp_path / "b")
+    assert resumed.training == kept.training
+    weights = [load(tmp_path / name / "model").network.state_dict() for name in "ab"]
+    for name, weight in weights[0].items():
+        assert torch.equal(weight, weights[1][name])
+
+
 def test_sentences_of_another_kind_are_measured_and_not_learned_from(bert, tmp_path):
     of_another_kind = pronoun_sentences().sentences
     swapped_texts = [text.replace("[MASK]", "she") for text in of_another_kind[:20]]
@@ -574,6 +635,8 @@ def test_settings_are_checked():
     for wrong in ({"block": 2}, {"mask": 0}, {"learning_rate": 0}, {"held_out": 0.97}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             FinetuneSettings(**wrong)
+    with pytest.raises(InputError, match="stop=: expected loss with the mean of the weights"):
+        FinetuneSettings(average="weights")
 
 
 @pytest.fixture(scope="module")

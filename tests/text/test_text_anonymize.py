@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import UnknownNameError
+from evenhand.lexicon.first_names import names
 from evenhand.text.block import Block
 from evenhand.text.edits import apply, undo
-from evenhand.text.rewrite.names import Anonymize
+from evenhand.text.rewrite.names import Anonymize, anonymize
 
 NAMES = ["Barack", "Obama", "Mary", "Smith", "James", "O'Brien", "Anna", "Obama's", "MARY", "José"]
 OTHERS = ["said", "met", "the", "and", "was", "He", "in", "zoë", "London's", "Will", "E1", "E3"]
@@ -41,6 +43,42 @@ def test_examples(before: str, after: str) -> None:
     assert anonymized(before) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Marie Curie spoke. Curie was thanked.", "Casey Jackie spoke. Jackie was thanked."),
+        ("Michelle Obama's book, and Barack Obama's.", "Casey Jackie's book, and Jaime Jackie's."),
+        ("BARACK OBAMA WINS. Barack Obama won.", "CASEY JACKIE WINS. Casey Jackie won."),
+        ("James Reed took James' hat.", "Casey Jackie took Casey's hat."),
+        ("Mary Smith met Casey Tom.", "Jackie Jaime met Peyton Kerry."),
+    ],
+)
+def test_gender_free_names(before: str, after: str) -> None:
+    block = Block.of_documents([before])
+    edits = Anonymize(become="names")(block)
+    assert apply(before, edits) == after
+    assert undo(after, edits) == before
+
+
+def test_after_the_last_name_come_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(names(), table={name: names().table[name] for name in ("Casey", "Jackie")})
+    monkeypatch.setattr("evenhand.text.rewrite.names.names", lambda: few)
+    text = "Marie Curie met E1. Mary Smith left."
+    assert anonymize(text, become="names").text == "Casey Jackie met E1. E2 E3 left."
+
+
+def test_gender_free_names_are_by_the_rule() -> None:
+    known = names()
+    for name in known.gender_free:
+        entry = known.table[name]
+        assert 0.4 <= entry.female / (entry.female + entry.male) <= 0.6
+        assert name not in known.ambiguous
+        assert known.gender(name) is None
+    counts = [known.count(name) for name in known.gender_free]
+    assert counts == sorted(counts, reverse=True)
+    assert len(known.gender_free) > 200
+
+
 def test_numbers_restart_in_each_document() -> None:
     block = Block.of_lines("Mary Smith left.\nTom Jones stayed.\n")
     assert apply(block.text, Anonymize()(block)) == "E1 E2 left.\nE1 E2 stayed.\n"
@@ -58,6 +96,8 @@ def test_every_edit_has_the_rule_and_fits() -> None:
 @given(DOCUMENTS)
 def test_undo_gives_the_input(documents: list[str]) -> None:
     block = Block.of_documents(documents)
+    named = Anonymize(become="names")(block)
+    assert undo(apply(block.text, named), named) == block.text
     edits = Anonymize()(block)
     assert undo(apply(block.text, edits), edits) == block.text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from evenhand.cli.output import (
 from evenhand.cli.progress import bar, step_bars
 from evenhand.errors import InputError, SmallDataError, parameter
 from evenhand.fewshot.metrics.accuracy import Accuracy
-from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, VERSIONS, Bias
+from evenhand.fewshot.metrics.bias import LABELS, MEASURES, ORIGINALS, SETS, VERSIONS, Bias
 from evenhand.fewshot.networks import IN_CONTEXT
 from evenhand.fewshot.settings import (
     DataSettings,
@@ -41,7 +41,7 @@ from evenhand.fewshot.settings import (
 from evenhand.files import public_arguments, real_path
 from evenhand.instruments import Run, charts_of, correct_results, options_of
 from evenhand.models.endpoint import EndpointSettings, is_address
-from evenhand.results import Measurement
+from evenhand.results import Estimate, Measurement
 from evenhand.wording import interval, number
 
 if TYPE_CHECKING:
@@ -368,7 +368,8 @@ def _print_run(finished: FewShotRun) -> None:
         },
         hide=["ideal", "legend"],
     )
-    genders = {"male": "men", "female": "women", "gap": "women less men", "neither": "neither"}
+    genders = {"male": "men", "female": "women", "gap": "women less men"}
+    genders |= {"neither": "neither", "neither gap": "neither less men and women"}
     print_measurements(
         "Accuracy by gender, classes with equal weight",
         right.select("gender"),
@@ -420,6 +421,11 @@ def _odds_text(counts: Mapping[str, Any]) -> str:
     return f"{ratio:.2f} {interval(low or 0.0, math.inf if high is None else high, 2)}"
 
 
+def _of_gender(gender: str) -> Callable[[Measurement], Estimate]:
+    """The estimate of a gender among the parts of a measurement."""
+    return lambda part: part.part(gender, by="gender").estimate
+
+
 def _print_bias(measured: Sequence[Measurement]) -> None:
     """One row per measure for each run, with what chance gives."""
     for own in measured:
@@ -439,6 +445,24 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
             },
             hide=["ideal", "legend"],
         )
+        print_measurements(
+            "Texts as they are less their version with singular they, all classes",
+            own.select("they"),
+            label=lambda part: "log p" if part.query == "they" else "accuracy",
+            columns={
+                name: _of_gender(gender)
+                for gender, name in {"male": "men", "female": "women", "neither": "neither"}.items()
+                if any(each.query == gender for they in own.select("they") for each in they.parts)
+            },
+            hide=["ideal", "legend"],
+        )
+        for control in own.select("control"):
+            print_measurements(
+                "Control, classes without a leaning: log p, man's less woman's version",
+                [control, *control.select("class")],
+                label=lambda part: "over classes" if part.by == "control" else part.query,
+                hide=["ideal", "legend"],
+            )
         if own.select("version"):
             print_measurements(
                 "The association three ways: log p, with - in classes that lean female",
@@ -450,11 +474,19 @@ def _print_bias(measured: Sequence[Measurement]) -> None:
                 },
                 hide=["ideal", "legend"],
             )
+        print_measurements(
+            "Share of a class among answers, men's less women's, with - where it leans female",
+            own.select("parity"),
+            label=lambda _: "within episodes",
+            columns={"true classes": lambda part: number(part.details["labels"])},
+            hide=["ideal", "legend"],
+        )
         epsilon = own.part("epsilon", by="measure").details
+        pro, anti = (own.part(name, by="set") for name in SETS)
         say(
             f"ε-robust at {own.details['margin']:g}: {own.details['verdict']} "
-            f"(accuracy {number(epsilon['accuracy_pro'])} pro-, "
-            f"{number(epsilon['accuracy_anti'])} anti-stereotypical; "
+            f"(accuracy {number(pro.value)} {interval(pro.low, pro.high)} pro-, "
+            f"{number(anti.value)} {interval(anti.low, anti.high)} anti-stereotypical; "
             f"ε {number(epsilon['size'])} {interval(epsilon['size_low'], epsilon['size_high'])})"
         )
         counts = own.details["left_out"].items()

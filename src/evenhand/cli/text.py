@@ -313,9 +313,12 @@ def neutralize(**options: object) -> None:
 def anonymize(**options: object) -> None:
     """Person names become E1, E2 … consistently within a document (a line, or a field).
 
+    With --become names they become gender-free first names instead.
+
     \b
-    Example:
+    Examples:
       echo "Marie Curie spoke. Curie was thanked." | evenhand rewrite anonymize
+      echo "Marie Curie spoke. Curie was thanked." | evenhand rewrite anonymize --become names
     """
     _run(Anonymize, options)
 

@@ -429,6 +429,12 @@ class Counterfactuals:
         return used
 
     @cached_property
+    def control(self) -> NDArray[np.bool_]:
+        """The queries of known gender in classes without a leaning, (E, M)."""
+        control: NDArray[np.bool_] = (self.query_leaning < 0) & (self.original.genders >= 0)
+        return control
+
+    @cached_property
     def pro(self) -> NDArray[np.bool_]:
         """Whether the text itself is the pro-stereotypical version, (E, M)."""
         pro: NDArray[np.bool_] = self.query_leaning == self.original.genders
@@ -448,12 +454,24 @@ class Counterfactuals:
         man = self.original.genders == 0
         own, other = self.original.true_log_probs, self.swapped.true_log_probs
         neutral = self.neutral.true_log_probs
-        gaps = [np.where(chosen, own, other) - neutral for chosen in (man, ~man)]
+        return self.sums(self.used, *(np.where(side, own, other) - neutral for side in (man, ~man)))
+
+    @cached_property
+    def man_woman(self) -> Floats:
+        """Of the true class, log p(man's) - log p(woman's version), for known genders, (E, M)."""
+        gap = self.original.true_log_probs - self.swapped.true_log_probs
+        return np.where(self.original.genders == 0, gap, -gap)
+
+    def sums(self, chosen: NDArray[np.bool_], *values: Floats) -> Floats:
+        """By episode and class: chosen queries, then the sum of each of the values (E, M) over
+        them, (E, C, 1 + values).
+        """
         ways = self.original.classes.shape[1]
         truth = self.original.truth[:, :, None] == np.arange(ways)
-        used = (truth & self.used[:, :, None]).astype(np.float64)
-        sums = [np.einsum("emc,em->ec", used, gap) for gap in gaps]
-        return np.stack([used.sum(axis=1), *sums], axis=2)
+        used = (truth & chosen[:, :, None]).astype(np.float64)
+        return np.stack(
+            [used.sum(axis=1), *(np.einsum("emc,em->ec", used, each) for each in values)], axis=2
+        )
 
     @cached_property
     def predicted(self) -> tuple[Ints, Ints]:
@@ -469,8 +487,7 @@ class Counterfactuals:
         return {
             "unknown gender": int((genders < 0).sum()) // seeds - neither,
             **({"neither man nor woman": neither} if neither else {}),
-            "class without a leaning": int(((genders >= 0) & (self.query_leaning < 0)).sum())
-            // seeds,
+            "class without a leaning": int(self.control.sum()) // seeds,
         }
 
     @cached_property

@@ -7,6 +7,7 @@ comes from a CSV, TSV, JSONL or Parquet file, a DataFrame, the hub (`hf:NAME`) o
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ MALE, FEMALE, UNKNOWN, NEITHER = 0, 1, -1, -2
 _CODES = {
     **dict.fromkeys(("m", "male", "man"), MALE),
     **dict.fromkeys(("f", "female", "woman"), FEMALE),
-    **dict.fromkeys(("other", "nonbinary", "non-binary", "nb", "x", "neither"), NEITHER),
+    **dict.fromkeys(("other", "nonbinary", "non-binary", "nb", "x", "neither", "they"), NEITHER),
     **dict.fromkeys(("", "unknown"), UNKNOWN),
 }
 """The genders by the usual words, in lower case."""
@@ -330,9 +331,14 @@ class Dataset(Shown):
         ]
 
 
-def gender_code(value: object, male: str | None = None, female: str | None = None) -> int:
-    """0 for a man, 1 for a woman, -2 for a person who is neither (other, nonbinary, nb, x), -1
-    where unknown; `male` and `female` name other codes.
+def gender_code(
+    value: object,
+    male: str | None = None,
+    female: str | None = None,
+    neither: str | None = None,
+) -> int:
+    """0 for a man, 1 for a woman, -2 for a person who is neither (other, nonbinary, nb, x, they),
+    -1 where unknown; `male`, `female` and `neither` name other codes.
 
     Numbers are taken as they are (0, 1, -1, -2); as text they must be named, since files differ.
 
@@ -342,11 +348,12 @@ def gender_code(value: object, male: str | None = None, female: str | None = Non
     (-2, -1)
     """
     if isinstance(value, str):
-        if value in (male, female):
-            return MALE if value == male else FEMALE
-        code = _CODES.get(value.strip().lower())
-        if code is not None:
-            return code
+        for other, code in ((male, MALE), (female, FEMALE), (neither, NEITHER)):
+            if other == value:
+                return code
+        known = _CODES.get(value.strip().lower())
+        if known is not None:
+            return known
     elif value is None:
         return UNKNOWN
     elif not isinstance(value, bool) and value in (MALE, FEMALE, UNKNOWN, NEITHER):
@@ -403,6 +410,7 @@ def read(
     gender: str | None = None,
     male: str | None = None,
     female: str | None = None,
+    neither: str | None = None,
     name: str | None = None,
     leaning: LeaningRule = "odds",
     duplicates: Literal["once", "class"] = "once",
@@ -416,9 +424,9 @@ def read(
         data set of the hub), or `simulated` with its parameters, such as `simulated:leak=0.8`.
     text, label, gender : str, optional
         The columns; by default those of the first of `LAYOUTS` that fits.
-    male, female : str, optional
-        Codes for the genders other than M and F, male and female. Of numeric codes only those of
-        Bias in Bios are known (0 male, 1 female).
+    male, female, neither : str, optional
+        Codes for the genders other than M and F, male and female, and than other, nonbinary, x and
+        they. Of numeric codes only those of Bias in Bios are known (0 male, 1 female).
     name : str, optional
         The name of the data set; by default that of the source.
     leaning : {"odds", "point", "share"}
@@ -439,7 +447,8 @@ def read(
     [1, 0]
 
     """
-    columns = {"text": text, "label": label, "gender": gender, "male": male, "female": female}
+    columns = {"text": text, "label": label, "gender": gender}
+    columns |= {"male": male, "female": female, "neither": neither}
     if isinstance(source, str):
         if source.partition(":")[0] == SIMULATED and not Path(source).exists():
             return replace(simulated(source), leaning_by=leaning)
@@ -477,11 +486,13 @@ def _collect(
     columns: Mapping[str, str | None],
 ) -> Dataset:
     layout = _layout(table, columns)
-    male, female = columns["male"], columns["female"]
-    if male is not None and male == female:
-        names = f"{parameter('male')}, {parameter('female')}"
-        raise InputError(f"{names}: expected different values, got '{male}' for both")
-    codes = (layout.male if male is None else male, layout.female if female is None else female)
+    given = {name: columns[name] for name in ("male", "female", "neither")}
+    for one, other in itertools.combinations(given, 2):
+        if given[one] is not None and given[one] == given[other]:
+            names = f"{parameter(one)}, {parameter(other)}"
+            raise InputError(f"{names}: expected different values, got '{given[one]}' for both")
+    own = {"male": layout.male, "female": layout.female, "neither": None}
+    codes = {name: own[name] if code is None else code for name, code in given.items()}
     wanted = [layout.text, layout.label, *([layout.gender] if layout.gender else [])]
     texts: list[Cell] = []
     labels: list[Cell] = []
@@ -490,7 +501,7 @@ def _collect(
         texts.append(row[0])
         try:
             labels.append(_class_name(row[1], layout))
-            genders.append(gender_code(row[2] if layout.gender else None, *codes))
+            genders.append(gender_code(row[2] if layout.gender else None, **codes))
         except InputError as error:
             raise FileError(table.name, f"row {number}: {error}") from None
     try:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,16 @@ if TYPE_CHECKING:
 Lock: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Waits until no other process holds a name, and holds it."""
 
-VERSIONS = ("plain", "swapped", "drawn", "neutral", "neutral swapped", "neutral drawn")
+VERSIONS = (
+    *("plain", "swapped", "drawn"),
+    *("neutral", "neutral swapped", "neutral drawn"),
+    *("renamed", "renamed swapped", "renamed drawn"),
+)
 """The texts as they are, of the other gender with names swapped by fixed pairs (counterfactuals of
-queries) or drawn at random (those of augmentation), and the same neutralised."""
+queries) or drawn at random (those of augmentation), the same neutralised, and the same neutralised
+with gender-free names."""
+BECOME: dict[str, Literal["numbers", "names"]] = {"neutral": "numbers", "renamed": "names"}
+"""What person names become in versions without gender."""
 NAMES = {"swapped": "fixed", "drawn": "random"}
 
 
@@ -167,7 +174,7 @@ class FeatureStore:
         """
         tested = mitigation if tested is None else tested
         names = _pool_versions(mitigation)
-        if mitigation.neutralize and not tested.neutralize:
+        if mitigation.rewritten and not tested.rewritten:
             names = (*names, "plain")
         if self.has_counterfactuals:
             names = (*names, _read_as("swapped", tested), *(("neutral",) if neutral else ()))
@@ -194,8 +201,10 @@ class FeatureStore:
         return _key("texts", self.dataset.digest, version, versions()["evenhand"])
 
     def _rewrite(self, version: str) -> tuple[str, ...]:
-        if version.startswith("neutral"):
-            return neutralize(self.texts(version.removeprefix("neutral").strip() or "plain"))
+        for kind, become in BECOME.items():
+            if version.startswith(kind):
+                texts = self.texts(version.removeprefix(kind).strip() or "plain")
+                return neutralize(texts, become=become)
         return swap_gender(self.dataset.texts, names=NAMES[version])
 
     def _joint(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -230,15 +239,16 @@ def load_word_vectors(
 
 
 def _pool_versions(mitigation: TextMitigation) -> tuple[str, ...]:
-    names = ("plain", "drawn") if mitigation.augment else ("plain",)
+    names = ("plain", "drawn") if mitigation.swaps else ("plain",)
     return tuple(_read_as(version, mitigation) for version in names)
 
 
 def _read_as(version: str, mitigation: TextMitigation) -> str:
     """A version as a classifier with the mitigation reads it."""
-    if not mitigation.neutralize:
+    kind = mitigation.rewritten
+    if not kind:
         return version
-    return "neutral" if version == "plain" else f"neutral {version}"
+    return kind if version == "plain" else f"{kind} {version}"
 
 
 def _key(*parts: object) -> str:

@@ -43,6 +43,7 @@ from evenhand.fewshot.features import load_word_vectors
 from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, read_as, swap_gender
+from evenhand.fewshot.parity import equalize
 from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import (
@@ -72,6 +73,7 @@ __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
 
 ANSWERS, BASELINE, EPISODES, CURVE = "answers.npz", "baseline.npz", "episodes.npz", "curve.csv"
 BY_CLASS, ASSOCIATIONS = TABLES = ("by_class.csv", "associations.csv")
+CONTROL = "none (control)"
 PAGE, PROMPTED = "report.html", "prompted.npz"
 BASELINE_NAME = "counting words (TF-IDF)"
 PURPOSES = {"train": "training", "valid": "validation", "test": "test"}
@@ -419,7 +421,7 @@ class RunMaterial:
         return self.mitigated.rows(drawn, training=True, seed=seed)
 
     def validation(self, part: SplitEpisodes) -> Episodes:
-        return self.mitigated.rows(part.valid)
+        return self.mitigated.rows(part.valid, validation=True)
 
     def test(self, part: SplitEpisodes, versions: Ints | None = None) -> Episodes:
         """The test episodes, with every query in another version where `versions` has its row."""
@@ -508,7 +510,7 @@ def prepare(
             swapped = read_as(tested, swapped, workers=workers)
             if settings.neutral:
                 neutral = neutralize(texts, workers=workers)
-    both = settings.mitigation.neutralize and not tested.neutralize
+    both = bool(settings.mitigation.rewritten and not tested.rewritten)
     unchanged = dataset.texts if both else ()
     first = len(mitigated.pool) + len(unchanged)
 
@@ -694,17 +696,18 @@ def by_class_rows(accuracy: Measurement) -> list[dict[str, Any]]:
 
 
 def association_rows(bias: Measurement) -> list[dict[str, Any]]:
-    """The associations by class and gender as the rows of a table."""
+    """The associations by class and gender as the rows of a table, then those of the control."""
+    controls = (part for control in bias.select("control") for part in control.select("class"))
     return [
         {
             "class": part.query,
-            "leaning": part.details["leaning"],
+            "leaning": part.details["leaning"] or CONTROL,
             "gender": own.query,
             "texts": own.n,
             **_columns("association", own),
             "signed": own.details["signed"],
         }
-        for part in bias.select("class")
+        for part in (*bias.select("class"), *controls)
         for own in part.select("gender")
     ]
 
@@ -744,6 +747,8 @@ class _Work:
             if self.writer is None
             else self._prompt(self.writer, part, number, folder)
         )
+        if self.settings.mitigation.parity:
+            saved = equalize(saved)
         saved.save(folder / ANSWERS)
         return saved
 

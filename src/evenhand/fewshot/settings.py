@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, get_args
 
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError, UnknownNameError, parameter
 from evenhand.fewshot.networks import CHOICES, IN_CONTEXT
 from evenhand.instruments import Option, check_options, documented, option, options_of
 
@@ -46,17 +46,35 @@ def half_of_each_gender(name: str, number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TextMitigation:
-    """The mitigations that are applied; without any, the name is `none`."""
+    """The mitigations that are applied; without any, the name is `none`.
+
+    `pro` and `anti` are none: what is learned from has the pro- or the anti-stereotypical version
+    of every text (El Zein 2021, §4.1.3).
+    """
 
     augment: bool = False
     neutralize: bool = False
+    rename: bool = False
     calibrate: bool = False
+    parity: bool = False
+    pro: bool = False
+    anti: bool = False
 
     @property
     def name(self) -> str:
         """The names joined by +, always in the same order."""
         on = [option.name for option in fields(self) if getattr(self, option.name)]
         return "+".join(on) or "none"
+
+    @property
+    def swaps(self) -> bool:
+        """Whether counterfactuals of the texts are needed."""
+        return self.augment or self.pro or self.anti
+
+    @property
+    def rewritten(self) -> str:
+        """The kind of texts without gender that are read, "" for texts as they are."""
+        return "neutral" if self.neutralize else "renamed" if self.rename else ""
 
     def __str__(self) -> str:
         return self.name
@@ -73,12 +91,14 @@ class TextMitigation:
         if words == ["none"]:
             return cls()
         for word in words:
-            if word == "none":
-                raise InputError(f"mitigation: expected 'none' by itself, got '{name}'")
+            if word in ("none", "pro", "anti") and len(words) > 1:
+                raise InputError(f"mitigation: expected '{word}' by itself, got '{name}'")
             if word not in known:
                 raise UnknownNameError("mitigation", word, ["none", *known])
             if words.count(word) > 1:
                 raise InputError(f"mitigation: expected each once, got '{word}' twice in '{name}'")
+        if {"neutralize", "rename"} <= set(words):
+            raise InputError(f"mitigation: expected neutralize or rename, got both in '{name}'")
         return cls(**dict.fromkeys(words, True))
 
 
@@ -248,7 +268,8 @@ class RunSettings:
     mitigation: TextMitigation = option(
         "none",
         metavar="M[+M]",
-        help="none, or some of augment, neutralize, calibrate joined by +.",
+        help="none, or some of augment, neutralize or rename, calibrate, parity joined by +; or "
+        "pro or anti: learn from the pro- or anti-stereotypical version of every text.",
     )
     mitigate: Scope = option(
         "train",
@@ -310,6 +331,11 @@ class RunSettings:
         check_options(self)
         if self.mitigation.calibrate:
             half_of_each_gender("shots", self.shots)
+        if self.mitigation.parity and self.mitigate != "all":
+            raise InputError(
+                f"{parameter('mitigate')}: expected all with parity, which changes the answers to "
+                f"test queries and no training, got {self.mitigate}"
+            )
         if self.in_context:
             self._check_in_context()
         soft = self.training.network == SOFT
@@ -416,6 +442,11 @@ class DataSettings:
     female: str | None = option(
         None, metavar="CODE", help="What it has for a woman, if not F or female."
     )
+    neither: str | None = option(
+        None,
+        metavar="CODE",
+        help="What it has for a person who is neither, if not other, nonbinary, x or they.",
+    )
     at_least: int | None = option(None, minimum=1, help="Leave out classes with fewer texts.")
     each_gender: int | None = option(
         None, minimum=1, help="Leave out classes with fewer texts of one gender."
@@ -439,7 +470,7 @@ class DataSettings:
         return {name: value for name, value in values.items() if value is not None}
 
 
-COLUMNS = ("text", "label", "gender", "male", "female")
+COLUMNS = ("text", "label", "gender", "male", "female", "neither")
 """The fields of `DataSettings` that name columns and codes."""
 
 

@@ -175,7 +175,8 @@ class _Fewshot(Task[CellSettings]):
     def group(self, settings: CellSettings) -> str:
         """The data, the encoder and the versions of the texts."""
         run = settings.run
-        words = [word for word in ("augment", "neutralize") if getattr(run.mitigation, word)]
+        words = ["swapped"] * run.mitigation.swaps
+        words += [run.mitigation.rewritten] if run.mitigation.rewritten else []
         task = f"{run.ways:03} {run.shots:03} {run.training.seed:010}"
         shared = settings.shared
         model = shared.model if run.in_context else shared.encoder

@@ -13,6 +13,8 @@ from evenhand.lexicon.schema import built_in, data
 
 CLEAR = 0.95
 """Smallest share of its more common gender at which a name has a gender."""
+FREE = (0.4, 0.6)
+"""Shares of girls among the births of a gender-free name."""
 
 
 class Entry(NamedTuple):
@@ -78,6 +80,18 @@ class Names:
     def male(self) -> tuple[str, ...]:
         """Male names, most frequent first."""
         return self._of("male")
+
+    @cached_property
+    def gender_free(self) -> tuple[str, ...]:
+        """Names with 40 to 60 % girls that are no words, places or surnames, most frequent first.
+
+        >>> names().gender_free[:3], len(names().gender_free)
+        (('Casey', 'Jackie', 'Jaime'), 271)
+        """
+        fewest, most = FREE
+        shares = {name: self.share(name) or 0.0 for name in self.table.keys() - self.ambiguous}
+        matches = [name for name, share in shares.items() if fewest <= share <= most]
+        return tuple(sorted(matches, key=lambda name: (-self.count(name), name)))
 
     def _of(self, gender: str) -> tuple[str, ...]:
         matches = [name for name in self.table if self.gender(name) == gender]

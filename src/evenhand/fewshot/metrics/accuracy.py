@@ -13,7 +13,8 @@ do after other training; `queries` are counted once for all seeds.
 
 **By gender**: pooled over classes, men and women differ in which classes they belong to. So
 accuracy and F1 by gender are means over the classes that have queries of both, all with equal
-weight, and the gap between women and men is within classes.
+weight, and the gap between women and men is within classes. So is that between persons who are
+neither and all others; a class's accuracy is its true positive rate.
 
 **By component**: the SD that episodes, classes, seeds and class splits give the accuracy of one run
 (`evenhand.statistics.jackknife.variance_components`).
@@ -88,7 +89,8 @@ class Accuracy(Instrument):
     -------
     Measurement
         With parts by "score" (f1, f1_episode), "class", "gender" (male, female, and the gap of
-        women's to men's, with a test) and "component" (SDs). The parts f1 have those by class and
+        women's to men's, with a test; of persons who are neither: neither, and neither gap, that
+        to men's and women's together) and "component" (SDs). The parts f1 have those by class and
         gender too. Items are the counts by seed, split, episode and class.
     """
 
@@ -262,7 +264,9 @@ def _by_class(
 
 
 def _by_gender(answers: FewShotPredictions, subject: str, run: Run) -> dict[str, list[Measurement]]:
-    """Men's and women's accuracy and F1 and their gap; none if no class has queries of both."""
+    """Men's and women's accuracy and F1 and their gap, none if no class has queries of both; and
+    those of persons who are neither, and the gap from men and women within the same classes.
+    """
     parts: dict[str, list[Measurement]] = {"accuracy": [], "f1": []}
 
     def add(values: Replicates, names: Sequence[str]) -> None:
@@ -272,7 +276,7 @@ def _by_gender(answers: FewShotPredictions, subject: str, run: Run) -> dict[str,
                     values.at(len(names) * which + side),
                     run,
                     gender,
-                    gap=gender == "gap",
+                    gap=gender.endswith("gap"),
                     metric=metric,
                     by="gender",
                     subject=subject,
@@ -287,6 +291,10 @@ def _by_gender(answers: FewShotPredictions, subject: str, run: Run) -> dict[str,
     neither = answers.genders == NEITHER
     if neither.any():
         add(answers.replicates(_of_some, answers.tally(neither)), ("neither",))
+        sides = [answers.tally(answers.genders >= 0), answers.tally(neither)]
+        gaps = answers.replicates(_gaps, np.concatenate(sides, axis=2))
+        if np.isfinite(gaps.value).all():
+            add(gaps, ("neither gap",))
     return parts
 
 
@@ -363,6 +371,11 @@ def _by_side(sums: Floats) -> Floats:
         man, woman = (mean_over(side[..., which], both) for side in (men, women))
         means += [man, woman, woman - man]
     return np.stack(means, axis=-1)
+
+
+def _gaps(sums: Floats) -> Floats:
+    """The second side's less the first's accuracy and F1, over classes that have both."""
+    return _by_side(sums)[..., 2::3]
 
 
 def _opponent_variance(values: Replicates, own: int) -> float:

@@ -26,6 +26,14 @@ $n$ the log-probabilities of the true class for the man's, the woman's and the n
 association is the mean of $\pm(m - w)$, with + in classes that lean male. It is the sum of
 $\pm(m - n)$ and $\mp(w - n)$: how much is due to men's versions, and how much to women's.
 
+**They**: the same neutral versions, without a sign, show what is lost by being written of as they:
+log p(true class) and accuracy for the text as it is less for its neutral version, over the texts of
+men and women in all classes. Above 0, a person called they is recognised less well.
+
+**The control**: a class without a leaning has no pro-stereotypical version. Its association is
+$m - w$, near 0 where gender tells nothing about balanced classes (El Zein 2021, §4.1.2). It is a
+part by "control" and enters no other number.
+
 **The null distribution**: without bias the two versions of a text are exchangeable. In each
 permutation the versions of each text change places at random, in all episodes, splits and seeds it
 is in. Classes stay what they are: this test is for the tested classes, the intervals are for new
@@ -35,6 +43,7 @@ ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -52,7 +61,9 @@ from evenhand.fewshot.answers import (
     interval_text,
     mean_over,
     paired,
+    tally,
 )
+from evenhand.fewshot.data import NEITHER
 from evenhand.instruments import Evidence, Instrument, Run, instrument, option
 from evenhand.judging import place
 from evenhand.results import Comparison, Measurement
@@ -80,6 +91,8 @@ MEASURES = {
 """The measures, and the name of each among `VALUES`."""
 ORIGINALS = {"mu_skew": "skew_original", "mu_stereo": "stereotype_original"}
 """Equations 20 and 21 of El Zein (2021) as they are, and the name of each among `VALUES`."""
+SETS = {"pro": "accuracy_pro", "anti": "accuracy_anti"}
+"""The versions by stereotype, and the name of the accuracy on each among `VALUES`."""
 VERSIONS = {
     "man_woman": "man's less woman's version",
     "man_neutral": "man's less neutral version",
@@ -96,6 +109,11 @@ LABELS = {
     "stereotype": "stereotype: F1, pro- less anti-stereotypical",
     "mu_skew": "μ skew: as in eq. 20, with how much easier one side is",
     "mu_stereo": "μ stereo: as in eq. 21, with how much easier one side is",
+    "shares": "parity: share of a class among answers, men's less women's queries",
+    "they": "they: log p, text as it is less its version with singular they",
+    "they accuracy": "they: accuracy, text as it is less its version with singular they",
+    "pro": "accuracy on pro-stereotypical versions",
+    "anti": "accuracy on anti-stereotypical versions",
 }
 """The measures in tables; a short heading before the colon."""
 STRATIFIED = ("skew", "stereotype", *ORIGINALS)
@@ -145,13 +163,21 @@ class Bias(Instrument):
         size corrected for it (`corrected`: √max(0, value² less the mean of the null's squares)). A
         measure that needs classes of both leanings is NaN where all lean to one side. Parts by
         "original" are mu_skew and mu_stereo, equations 20 and 21 of El Zein (2021), sizes without
-        a sign, with the same details of the null distribution. Parts by "version", where the
-        queries have neutral versions, are the association three ways (man_woman, man_neutral,
-        woman_neutral), with + in classes that lean male and - in those that lean female; their
-        parts by "leaning" are without the sign. Parts by "class" are the
-        associations by class, with parts by "gender". Details: whether the classifier is ε-robust
-        (`verdict`: robust if the interval of ε lies within `margin`, not robust if it lies above,
-        otherwise undecided). Items are the counts by seed, split, episode and class.
+        a sign, with the same details of the null distribution. Parts by "set" (pro, anti) are the
+        accuracies on the versions of each kind, whose gap is epsilon. The part by "parity", where
+        episodes have queries of both genders, is how much larger the share of a class is among the
+        answers to men's than among those to women's queries of an episode, with - in classes that
+        lean female; the details have the same of the true classes (`labels`). Parts by "version",
+        where the queries have neutral versions, are the association three ways (man_woman,
+        man_neutral, woman_neutral), with + in classes that lean male and - in those that lean
+        female; their parts by "leaning" are without the sign. Parts by "they" (they, they accuracy)
+        are log p of the true class and accuracy for the text as it is less for its neutral version,
+        in all classes, with parts by "gender" (male, female, neither). The part by "control", where
+        queries of known gender are in classes without a leaning, is man's less woman's version in
+        these, with parts by "class". Parts by "class" are the associations by class. Both kinds of
+        classes have parts by "gender". Details: whether the classifier is ε-robust (`verdict`:
+        robust if the interval of ε lies within `margin`, not robust if it lies above, otherwise
+        undecided). Items are the counts by seed, split, episode and class.
     """
 
     margin: float = option(0.05, minimum=0, maximum=1, help="The ε of the test of ε-robustness.")
@@ -186,6 +212,7 @@ class Bias(Instrument):
             for part in (
                 *(read_measure(measure, values, strata, run, null) for measure in MEASURES),
                 *read_originals(values, strata, run, null),
+                *read_sets(values, strata, run),
             )
         }
         low, high = fold(parts["epsilon"].low, parts["epsilon"].high)
@@ -210,8 +237,11 @@ class Bias(Instrument):
             },
             parts=(
                 *parts.values(),
+                *_parity(both, name, run),
                 *_by_version(both, name, run),
-                *_by_class(both, name, run),
+                *_they(both, name, run),
+                *_control(both, name, run),
+                *_by_class(both, name, run, both.used),
             ),
         )
 
@@ -274,7 +304,7 @@ class Bias(Instrument):
                 change.at(VALUES.index(value)),
                 measure_strata(name, strata),
             )
-            for by, names in (("measure", MEASURES), ("original", ORIGINALS))
+            for by, names in (("measure", MEASURES), ("original", ORIGINALS), ("set", SETS))
             if before.select(by) and after.select(by)
             for name, value in names.items()
         )
@@ -453,6 +483,27 @@ def read_originals(
     return parts
 
 
+def read_sets(values: Replicates, strata: Ints, run: Run) -> list[Measurement]:
+    """The accuracies on pro- and on anti-stereotypical versions; n is the number of classes."""
+    inside, n = measure_strata(GAP, strata), int((strata >= 0).sum())
+    parts = (
+        read_value(values.at(VALUES.index(key)), inside, run, name, by="set", n=n)
+        for name, key in SETS.items()
+    )
+    return [
+        replace(
+            part,
+            low=max(0.0, part.low),
+            high=min(1.0, part.high),
+            ideal=1.0,
+            worse="lower",
+            p_value=None,
+            test="",
+        )
+        for part in parts
+    ]
+
+
 def read_value(
     values: Replicates, strata: Ints, run: Run, query: str, **fields: object
 ) -> Measurement:
@@ -499,6 +550,37 @@ def fold(low: float, high: float) -> tuple[float, float]:
     return (low, high) if low > 0 else (-high, -low)
 
 
+def _parity(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
+    """Shares of the classes among the answers to men's less to women's queries; none where no
+    episode has both.
+    """
+    answers, strata = both.original, both.strata
+    masks = [answers.genders == gender for gender in (0, 1)]
+    sizes = np.stack([mask.sum(axis=1) for mask in masks])
+    usable = sizes.min(axis=0) > 0
+    if not usable.any():
+        return []
+    signs = np.select([strata == 0, strata == 1], [1.0, -1.0], 0.0)
+    ways = answers.classes.shape[1]
+    man, woman = (
+        tally(answers.truth, answers.predicted, ways, mask)[..., [2, 0]]
+        / np.maximum(size, 1)[:, None, None]
+        for mask, size in zip(masks, sizes, strict=True)
+    )
+    episodes = np.broadcast_to(usable[:, None, None], (len(usable), ways, 1)).astype(np.float64)
+
+    def values(sums: Floats) -> Floats:
+        present = (sums[..., 0] > 0) & (strata >= 0)
+        gaps = signs[:, None] * sums[..., 1:] / np.maximum(sums[..., :1], 1)
+        return np.stack([mean_over(gaps[..., which], present) for which in (0, 1)], axis=-1)
+
+    counts = np.concatenate([episodes, (man - woman) * episodes], axis=2)
+    replicates, inside = answers.replicates(values, counts), measure_strata(GAP, strata)
+    n = int((inside >= 0).sum())
+    part = read_value(replicates.at(0), inside, run, "shares", by="parity", subject=subject, n=n)
+    return [replace(part, details={"labels": float(replicates.value[1])})]
+
+
 def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
     """The association three ways, with parts by the leaning of the classes; none without neutral
     versions.
@@ -542,22 +624,82 @@ def _by_version(both: Counterfactuals, subject: str, run: Run) -> list[Measureme
     ]
 
 
-def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
-    """The association of each class over its texts, with parts by the gender of the texts.
+def _control(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
+    """Man's less woman's version in classes without a leaning, with parts by class; none without
+    such queries.
+    """
+    if not both.control.any():
+        return []
+    [part] = _class_means(
+        both, both.control, {"man_woman": both.man_woman}, run, by="control", subject=subject
+    )
+    return [replace(part, parts=tuple(_by_class(both, subject, run, both.control)))]
+
+
+def _they(both: Counterfactuals, subject: str, run: Run) -> list[Measurement]:
+    """The text as it is less its singular-they version, for men and women in all classes, with
+    parts by gender; none without neutral versions.
+    """
+    if both.neutral is None:
+        return []
+    own, neutral = both.original, both.neutral
+    right, other = ((each.predicted == own.truth).astype(np.float64) for each in (own, neutral))
+    values = {"they": own.true_log_probs - neutral.true_log_probs, "they accuracy": right - other}
+    parts = _class_means(both, own.genders >= 0, values, run, by="they", subject=subject)
+    by_gender = [
+        _class_means(both, chosen, values, run, by="gender", subject=subject, query=name)
+        for code, name in ((0, "male"), (1, "female"), (NEITHER, "neither"))
+        if (chosen := own.genders == code).any()
+    ]
+    return [replace(part, parts=tuple(own)) for part, *own in zip(parts, *by_gender, strict=True)]
+
+
+def _class_means(
+    both: Counterfactuals,
+    chosen: NDArray[np.bool_],
+    values: Mapping[str, Floats],
+    run: Run,
+    *,
+    query: str = "",
+    **fields: object,
+) -> list[Measurement]:
+    """Means of each of the values (E, M) over chosen queries, all classes with equal weight."""
+
+    def means(sums: Floats) -> Floats:
+        queries = sums[..., 0]
+        shares = sums[..., 1:] / np.where(queries > 0, queries, 1)[..., None]
+        every = [mean_over(shares[..., i], queries > 0) for i in range(len(values))]
+        return np.stack(every, axis=-1)
+
+    counts = both.sums(chosen, *values.values())
+    asked = np.bincount(both.original.local.ravel(), counts[..., 0].ravel()) > 0
+    replicates, inside = both.original.replicates(means, counts), np.where(asked, 0, -1)
+    return [
+        read_value(replicates.at(i), inside, run, query or name, n=int(asked.sum()), **fields)
+        for i, name in enumerate(values)
+    ]
+
+
+def _by_class(
+    both: Counterfactuals, subject: str, run: Run, chosen: NDArray[np.bool_]
+) -> list[Measurement]:
+    """The association of each class over its chosen texts, with parts by the gender of the texts.
 
     By gender it is log(p_original / p_swapped): above 0 the text as it is supports its class more
-    than its counterfactual does; `signed` is above 0 where that is pro-stereotypical. The unit is
-    the text, with the mean of all episodes it is in; an interval from one text is unbounded.
+    than its counterfactual does; `signed` is above 0 where that is pro-stereotypical, and in a
+    class without a leaning where the man's version supports it more. The unit is the text, with
+    the mean of all episodes it is in; an interval from one text is unbounded.
     """
-    answers, used = both.original, both.used
-    rows, first, text = np.unique(answers.rows[used], return_index=True, return_inverse=True)
-    gap = np.where(both.pro, both.association, -both.association)[used]
+    answers = both.original
+    rows, first, text = np.unique(answers.rows[chosen], return_index=True, return_inverse=True)
+    gap = (answers.true_log_probs - both.swapped.true_log_probs)[chosen]
     means: Floats = np.bincount(text, gap, len(rows)) / np.bincount(text, minlength=len(rows))
-    label = np.take_along_axis(answers.classes, answers.truth, axis=1)[used][first]
-    gender = answers.genders[used][first]
+    label = answers.true_classes[chosen][first]
+    gender = answers.genders[chosen][first]
     parts = []
     for index in np.unique(label):
         leaning = int(both.leaning[index])
+        positive = max(leaning, 0)  # the gender whose versions count as they are
 
         def part(values: Floats, query: str, by: str, **details: object) -> Measurement:
             return Bias.declaration.result(
@@ -577,9 +719,9 @@ def _by_class(both: Counterfactuals, subject: str, run: Run) -> list[Measurement
             values = means[here & (gender == code)]
             if values.size:
                 own = part(values, LEANINGS[code], "gender")
-                signed = own.value if code == leaning else -own.value
+                signed = own.value if code == positive else -own.value
                 by_gender.append(replace(own, details={"signed": signed}))
-        signs = np.where(gender[here] == leaning, 1.0, -1.0)
+        signs = np.where(gender[here] == positive, 1.0, -1.0)
         total = part(means[here] * signs, answers.names[index], "class", leaning=LEANINGS[leaning])
         parts.append(replace(total, parts=tuple(by_gender)))
     return parts

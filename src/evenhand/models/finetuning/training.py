@@ -46,6 +46,7 @@ from evenhand.training import (
     defer_interrupt,
     load_weights,
     make_optimizer,
+    select,
 )
 
 if TYPE_CHECKING:
@@ -81,8 +82,9 @@ class FinetuneSettings:
     "ideal" and rewritten text it also ends where the mean bias of watched sentences (of the
     evaluation text, or given ones), measured at every evaluation, goes to the other side of .5;
     then weights between those of that evaluation and of the one before that is nearest to .5 are
-    used, by bisection. What is held out and the evaluation text are not trained on. Weights are
-    always float32.
+    used, by bisection. With `average` "weights" the mean of the weights after each epoch that was
+    trained is used (stochastic weight averaging, Izmailov et al. 2018). What is held out and the
+    evaluation text are not trained on. Weights are always float32.
 
     Examples
     --------
@@ -130,6 +132,11 @@ class FinetuneSettings:
         "half, and use weights with which it has not yet (rewritten text only); loss: by the "
         "evaluation loss alone.",
     )
+    average: Literal["none", "weights"] = option(
+        "none",
+        help="none: use the weights of the best evaluation; weights: the mean of those after each "
+        "epoch (with stop loss).",
+    )
     held_out: float = option(
         0.2,
         above=0,
@@ -159,6 +166,11 @@ class FinetuneSettings:
         check_options(self)
         if self.held_out + self.evaluation >= 1:
             raise InputError("held_out and evaluation: expected to leave text to learn from")
+        if self.watches and self.average != "none":
+            raise InputError(
+                f"{parameter('stop')}: expected loss with the mean of the weights, which may pass "
+                f"the ideal, got {self.stop}"
+            )
 
     @property
     def watches(self) -> bool:
@@ -489,6 +501,8 @@ class _Loop:
         if self.held_out.kind == "built-in":
             yield f"measured on the {self.held_out.origin}"
         yield from self.stopping(trained)
+        if trained.averaged:
+            yield f"the weights are the mean of those after each of {trained.averaged:,} epochs"
         if self.held_out.refused:
             yield f"{self.held_out.refused:,} sentences are left out: the model cannot score them"
         if trained.used.evaluation > trained.points[0].evaluation:
@@ -642,6 +656,8 @@ class FinetuneState:
     """The number of the point nearest to .5 on that side."""
     ended: str = ""
     """Why the training ended; empty while it continues."""
+    averaged: int = 0
+    """The number of epochs whose weights are in the mean."""
     points: list[LossPoint] = field(default_factory=list)
 
     @property
@@ -680,6 +696,7 @@ class FinetuneState:
             "documents": len(material.training),
             "evaluation_documents": len(material.evaluation_documents),
             "best": {"step": used.step, "epoch": used.epoch, "share": used.share},
+            "averaged": self.averaged,
             "evaluation_loss": {"before": first.evaluation, "after": used.evaluation},
             "watched_bias": {"before": first.bias, "after": used.bias},
         }
@@ -735,8 +752,10 @@ class _Training(Loop):
         self.state = FinetuneState()
         super().__init__(weights, optimizer, checkpoint, interrupt)
         self.nearest: dict[str, torch.Tensor] = {}
+        self.mean: dict[str, torch.Tensor] = {}
         if self.checkpoint is not None and checkpoint.is_file():
-            record, self.best, self.nearest = self.checkpoint.restore(weights, optimizer)
+            record, self.best, others = self.checkpoint.restore(weights, optimizer)
+            self.nearest, self.mean = select("nearest.", others), select("mean.", others)
             points = [LossPoint(**point) for point in record.pop("points")]
             self.state = FinetuneState(**record, points=points)
 
@@ -788,6 +807,11 @@ class _Training(Loop):
             state.ended = "steps"
         if due or early or state.ended:
             self.evaluate(watch_only=early and not state.ended)
+        if self.settings.average == "weights":
+            if last_of_epoch or (state.ended and not state.averaged):
+                self.add_to_mean()
+            if state.ended:
+                self.use_mean()
         if self.progress is not None:
             self.progress(min(state.tokens, planned), planned, self.status(number))
         self.finish_step()
@@ -819,6 +843,21 @@ class _Training(Loop):
             return
         best = None if state.best is None else state.points[state.best].evaluation
         self.compare(better=best is None or evaluation < best)
+
+    def add_to_mean(self) -> None:
+        """Add the weights of an epoch to the mean."""
+        self.state.averaged += 1
+        weights = copy_weights(self.weights)
+        share = 1 / self.state.averaged
+        self.mean = {n: self.mean.get(n, w).lerp(w, share) for n, w in weights.items()}
+
+    def use_mean(self) -> None:
+        """Use the mean of the weights; its loss is another point of the curve."""
+        state = self.state
+        load_weights(self.weights, self.mean)
+        last = replace(state.points[-1], training=None, evaluation=self.evaluation_loss())
+        state.points.append(last)
+        self.use_last()
 
     def evaluation_loss(self) -> float:
         """The mean loss at the hidden tokens of the evaluation text."""
@@ -876,7 +915,9 @@ class _Training(Loop):
         return value if biases.size else None
 
     def record(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        return asdict(self.state), self.nearest
+        others = {"nearest": self.nearest, "mean": self.mean}
+        named = {f"{kind}.{n}": w for kind, own in others.items() for n, w in own.items()}
+        return asdict(self.state), named
 
     def precision(self) -> AbstractContextManager[object]:
         """Autocast to bfloat16 if requested; weights and sums stay float32."""

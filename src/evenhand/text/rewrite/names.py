@@ -1,4 +1,5 @@
-"""First names swapped for names of the other gender, and person names replaced by E1, E2 …
+"""First names swapped for names of the other gender, and person names replaced by E1, E2 … or by
+gender-free names.
 
 Fixed pairs matched on frequency are those of counterfactual data substitution (Hall Maudslay et al.
 2019); names drawn at random by frequency are those of El Zein (2021, §3.5), and so is the
@@ -13,16 +14,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, count, groupby
+from itertools import accumulate, chain, count, groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arguments import checked
 from evenhand.errors import InputError
-from evenhand.instruments import option
+from evenhand.instruments import check_options, option
 from evenhand.lexicon.first_names import names, persons
 from evenhand.lexicon.gendered import DIRECTIONS
 from evenhand.text.block import Block
@@ -441,11 +442,13 @@ TAKEN = re.compile(r"(?<!\w)E(\d+)(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class Anonymize:
-    """Every word of a person's name becomes E and a number, counted from 1 in each document.
+    """Every word of a person's name becomes E and a number, or a gender-free first name.
 
-    Words are numbered by first appearance and compared without case; a number that the
-    document already uses is not given. Titles, suffixes and the possessive 's stay. `entities` is
-    `rules` or `spacy:MODEL`.
+    Numbers count from 1 in each document, names are taken in the order of
+    `evenhand.lexicon.first_names.Names.gender_free`, so that a text and its counterfactual have the
+    same ones; after its last one come E1, E2 … Words are compared without case; a number or name
+    that the document already has is not given. Titles, suffixes and the possessive 's stay.
+    `entities` is `rules` or `spacy:MODEL`.
 
     >>> from evenhand.text.edits import apply
     >>> block = Block.of_lines("Barak Obama won. Mr. OBAMA's wife, Michelle Obama, smiled.")
@@ -456,6 +459,14 @@ class Anonymize:
     entities: str = option(
         "rules", metavar="NAME", help="What finds the names: rules, or spacy:MODEL."
     )
+    become: Literal["numbers", "names"] = option(
+        "numbers",
+        help="What the words of names become: E1, E2 …, or first names given to girls and boys "
+        "about equally often.",
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def __call__(self, block: Block) -> list[Edit]:
         find = finder(self.entities)
@@ -463,29 +474,57 @@ class Anonymize:
         for index in range(len(block)):
             begin, end = block.span(index)
             document = block.text[begin:end]
-            edits.extend(_document_edits(document, begin, find(document)))
+            edits.extend(_document_edits(document, begin, find(document), self.become))
         return edits
 
 
-def _document_edits(document: str, begin: int, persons: list[Person]) -> Iterator[Edit]:
-    taken = {int(number) for number in TAKEN.findall(document)} if persons else set()
-    free = (number for number in count(1) if number not in taken)
-    numbers: dict[str, int] = defaultdict(lambda: next(free))
+def _document_edits(
+    document: str, begin: int, persons: list[Person], become: str
+) -> Iterator[Edit]:
+    if not persons:
+        return
+    free = _free_numbers(document)
+    if become == "names":
+        free = chain(_free_names(document), free)
+    given: dict[str, str] = defaultdict(lambda: next(free))
     for person in persons:
         for part in person.parts:
             word = document[part.start : part.end]
-            yield Edit(begin + part.start, "name", word, f"E{numbers[word.casefold()]}")
+            after = given[word.casefold()]
+            if len(word) > 1 and word.isupper():
+                after = after.upper()
+            if become == "names":
+                word, after = full_possessive(document, part.end, word, after)
+            yield Edit(begin + part.start, "name", word, after)
+
+
+def _free_numbers(document: str) -> Iterator[str]:
+    """E1, E2 …, without those that the document has."""
+    taken = {int(number) for number in TAKEN.findall(document)}
+    return (f"E{number}" for number in count(1) if number not in taken)
+
+
+def _free_names(document: str) -> Iterator[str]:
+    """The gender-free names that the document does not have."""
+    present = set(re.findall(r"\w+", document.casefold()))
+    return (name for name in names().gender_free if name.casefold() not in present)
 
 
 @checked
-def anonymize(document: str, *, entities: str = "rules") -> Rewritten:
-    """Replace person names by E1, E2 …, the same name by the same number.
+def anonymize(
+    document: str,
+    *,
+    entities: str = "rules",
+    become: Literal["numbers", "names"] = "numbers",
+) -> Rewritten:
+    """Replace person names by E1, E2 … or by gender-free names, the same name by the same one.
 
     Parameters
     ----------
     document : str
     entities : str
         What finds the names: "rules", or "spacy:MODEL".
+    become : {"numbers", "names"}
 
     Returns
     -------
@@ -496,6 +535,8 @@ def anonymize(document: str, *, entities: str = "rules") -> Rewritten:
     --------
     >>> anonymize("Marie Curie spoke. Curie was thanked.").text
     'E1 E2 spoke. E2 was thanked.'
+    >>> anonymize("Marie Curie spoke. Curie was thanked.", become="names").text
+    'Casey Jackie spoke. Jackie was thanked.'
 
     """
-    return rewrite_all([document], Anonymize(entities=entities))[0]
+    return rewrite_all([document], Anonymize(entities=entities, become=become))[0]
