@@ -15,10 +15,12 @@ docs/data/contextual-verdicts.csv.
    the first is a function word: nobody is named;
 2. it has exactly one of the connectives below directly before *he* or *she*, which divides it into
    two clauses; the second begins with that pronoun;
-3. the first clause has a finite verb, exactly one gendered noun of the lexicon (a person, a member
-   of a family, a role, royalty or a title) and no gendered pronoun; the second clause has a finite
-   verb;
+3. each clause has a finite verb, and the first has a gendered word: a pronoun or a noun of the lexicon
+   (a person, a member of a family, a role, royalty or a title);
 4. the two state one gender: `context` would not leave the sentence out.
+
+At first rule 3 asked for exactly one gendered noun and no pronoun in the first clause. That gave 39
+sentences of 215 MB; it was changed when this number was known, and no sentence had been read.
 
 So the first clause says who is spoken of and the second decides what is said. Of each gender as
 written the same number is drawn at random, at most 300, with seed 0.
@@ -28,8 +30,8 @@ the mean score of the same sentence with a neutral second clause ("she was there
 what the second clause adds.
 
 **The judge's rule**, written before any sentence was read; 50 sentences are drawn at random with
-seed 1. *Form*: it is a complete sentence of two clauses, and the pronoun refers to the gendered noun
-of the first. *Contextual*: besides, what it says of that person is no matter of definition or
+seed 1. *Form*: it is a complete sentence of two clauses, and the pronoun refers to the gendered word of
+the first. *Contextual*: besides, what it says of that person is no matter of definition or
 biology, and a reader who knows today's or its time's stereotypes of women and men recognises one in
 it, in line or against: with the gender swapped the sentence would imply something else.
 """
@@ -80,9 +82,9 @@ Row = dict[str, str]
 
 
 @cache
-def gendered_nouns() -> frozenset[str]:
-    """The gendered nouns of the lexicon for one person or several."""
-    return frozenset(
+def gendered_words() -> frozenset[str]:
+    """The gendered pronouns, and the gendered nouns of the lexicon for one person or several."""
+    return frozenset(PRONOUNS) | frozenset(
         word
         for pair in pairs()
         if pair.kind in KINDS
@@ -107,9 +109,7 @@ def find_contextual(sentence: str) -> Row | None:
         return None
     tags = tag(tokens)
     cut = next(i for i, start in enumerate(starts) if start >= joint.start(2))
-    first = [token.lower() for token in tokens[:cut]]
-    gendered = [token for token in first if token in gendered_nouns()]
-    if len(gendered) != 1 or PRONOUNS.keys() & set(first):
+    if not gendered_words() & {token.lower() for token in tokens[:cut]}:
         return None
     if not (FINITE & set(tags[:cut]) and FINITE & set(tags[cut + 1 :])):
         return None
