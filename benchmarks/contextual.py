@@ -11,12 +11,12 @@ docs/data/contextual-verdicts.csv.
 **The rule**, written before any sentence was seen. A sentence of a corpus is accepted if
 
 1. it has 6 to 30 words, begins with a capital, ends with a full stop, and has no other mark than
-   commas, hyphens and apostrophes within words; no word but the first is capitalised (I may be), and
-   the first is a function word: nobody is named;
+   commas, hyphens and apostrophes within words; no word but the first is capitalised (I may be),
+   and the first is a function word: nobody is named;
 2. it has exactly one of the connectives below directly before *he* or *she*, which divides it into
    two clauses; the second begins with that pronoun;
-3. each clause has a finite verb, and the first has a gendered word: a pronoun or a noun of the lexicon
-   (a person, a member of a family, a role, royalty or a title);
+3. each clause has a finite verb, and the first has a gendered word: a pronoun or a noun of the
+   lexicon (a person, a member of a family, a role, royalty or a title);
 4. the two state one gender: `context` would not leave the sentence out.
 
 At first rule 3 asked for exactly one gendered noun and no pronoun in the first clause. That gave 39
@@ -30,8 +30,8 @@ the mean score of the same sentence with a neutral second clause ("she was there
 what the second clause adds.
 
 **The judge's rule**, written before any sentence was read; 50 sentences are drawn at random with
-seed 1. *Form*: it is a complete sentence of two clauses, and the pronoun refers to the gendered word of
-the first. *Contextual*: besides, what it says of that person is no matter of definition or
+seed 1. *Form*: it is a complete sentence of two clauses, and the pronoun refers to the gendered
+word of the first. *Contextual*: besides, what it says of that person is no matter of definition or
 biology, and a reader who knows today's or its time's stereotypes of women and men recognises one in
 it, in line or against: with the gender swapped the sentence would imply something else.
 """
@@ -44,7 +44,6 @@ import io
 import lzma
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -64,7 +63,6 @@ from evenhand.text.tagger import FUNCTION_WORDS, tag
 from evenhand.text.tokens import sentences, tokenize
 from funnel import read
 from implicit_data import sentence_id
-from published import drop_zero
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs" / "data" / "contextual.csv.xz"
@@ -249,7 +247,9 @@ def verdict_table(rows: Sequence[Row]) -> list[str]:
     for column in ("form", "contextual"):
         yes = sum(row[column] == "yes" for row in judged)
         value, low, high = (100 * x for x in wilson(yes, len(judged)))
-        lines.append(f"| {column} | {yes} of {len(judged)} | {value:.0f} % [{low:.0f}, {high:.0f}] |")
+        lines.append(
+            f"| {column} | {yes} of {len(judged)} | {value:.0f} % [{low:.0f}, {high:.0f}] |"
+        )
     return lines
 
 
