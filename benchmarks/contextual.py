@@ -1,7 +1,7 @@
 r"""Contextual bias (Ye et al. 2021, §2.1) on a corpus: sentences found by rule, and their scores.
 
     python benchmarks/contextual.py find NAME=FILE[@FIRST:LAST] … -o docs/data/contextual.csv.xz
-    python benchmarks/contextual.py score MODEL … [--as NAME …] [--data FILE]
+    python benchmarks/contextual.py score MODEL … [--as NAME …] [--each 100] [--data FILE]
     python benchmarks/contextual.py tables [--data FILE]
 
 `find` writes the sentences that the rule accepts, `score` adds columns for a model, `tables` prints
@@ -27,7 +27,8 @@ written the same number is drawn at random, at most 300, with seed 0.
 
 **The scores.** `score` is `evenhand measure context` of the sentence, in nats. `added` is that less
 the mean score of the same sentence with a neutral second clause ("she was there", "she did so"):
-what the second clause adds.
+what the second clause adds. With --each only so many sentences of each gender are scored, drawn at
+random with seed 2.
 
 **The judge's rule**, written before any sentence was read; 50 sentences are drawn at random with
 seed 1. *Form*: it is a complete sentence of two clauses, and the pronoun refers to the gendered
@@ -44,7 +45,7 @@ import io
 import lzma
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.models import load
 from evenhand.models.metrics.context import Context
 from evenhand.results import Measurement
-from evenhand.statistics.intervals import t_mean, wilson
+from evenhand.statistics.intervals import Floats, t_mean, wilson
 from evenhand.statistics.tests import sign_test
 from evenhand.text.block import Block
 from evenhand.text.rewrite.swap import Swap
@@ -178,38 +179,58 @@ def with_neutral_clause(row: Row, clause: str) -> str:
     return f"{row['sentence'][:start]}{pronoun} {clause}."
 
 
-def score(source: str, name: str, path: Path) -> None:
-    """Add a model's scores to the corpus."""
+def score(source: str, name: str, path: Path, each: int) -> None:
+    """Add a model's scores to the corpus, of so many sentences of each gender (0: all)."""
     rows = read_corpus(path)
-    texts = [row["sentence"] for row in rows]
-    neutral = [[with_neutral_clause(row, clause) for row in rows] for clause in NEUTRAL]
-    m = Context()(load(source), [*texts, *(text for several in neutral for text in several)])
+    chosen = [row for row in rows if not each]
+    for written in ("female", "male") if each else ():
+        own = [row for row in rows if row["written"] == written]
+        chosen += [own[i] for i in np.random.default_rng(2).permutation(len(own))[:each]]
+    texts = [row["sentence"] for row in chosen]
+    texts += [with_neutral_clause(row, clause) for row in chosen for clause in NEUTRAL]
+    m = Context()(load(source), texts)
     scores = dict(zip(m.items["sentence"], m.items["score"], strict=True))
-    for k, row in enumerate(rows):
-        own = scores.get(texts[k], np.nan)
-        general = np.mean([scores.get(several[k], np.nan) for several in neutral])
-        row[f"score {name}"] = f"{own:.4g}"
-        row[f"added {name}"] = f"{own - general:.4g}"
+    for row in rows:
+        own_score = scores.get(row["sentence"], np.nan)
+        general = np.mean([scores.get(with_neutral_clause(row, c), np.nan) for c in NEUTRAL])
+        row[f"score {name}"] = f"{own_score:.4g}"
+        row[f"added {name}"] = f"{own_score - general:.4g}"
     save(path, rows)
 
 
 def summarise(rows: Sequence[Row], column: str) -> list[Measurement]:
     """The mean of a column, and with the sign of the gender that is written."""
     values = np.array([float(row[column]) for row in rows])
-    written = np.array([1.0 if row["written"] == "male" else -1.0 for row in rows])
-    known = np.isfinite(values)
+    as_written = values * np.array([1.0 if row["written"] == "male" else -1.0 for row in rows])
+    verdict = read_verdicts()
+    judged = np.array([verdict.get(row["id"], {}).get("contextual", "") for row in rows])
     quantity, _, model = column.partition(" ")
-    result = partial(Context.declaration.result, Run(), subject=model, n=int(known.sum()))
-    return [
-        result(
+    groups = [("male less female", values), ("as written", as_written)]
+    if quantity == "added":
+        groups += [
+            (f"as written, judged contextual: {answer}", as_written[judged == answer])
+            for answer in ("yes", "no")
+        ]
+
+    def mean(name: str, x: Floats) -> Measurement:
+        return Context.declaration.result(
+            Run(),
             f"{quantity}, {name}",
-            t_mean(x[known]),
-            p_value=sign_test(x[known]),
+            t_mean(x),
+            n=x.size,
+            p_value=sign_test(x),
+            subject=model,
             test="sign test over sentences, two-sided",
             interval="Student's, over sentences",
         )
-        for name, x in (("male less female", values), ("as written", values * written))
-    ]
+
+    return [mean(name, x[np.isfinite(x)]) for name, x in groups if np.isfinite(x).sum() > 1]
+
+
+def read_verdicts() -> dict[str, Row]:
+    """The judged sentences by id."""
+    with VERDICTS.open(newline="", encoding="utf-8") as file:
+        return {row["id"]: row for row in csv.DictReader(file)}
 
 
 def tables(path: Path) -> str:
@@ -223,14 +244,17 @@ def tables(path: Path) -> str:
         lines.append(f"| {written} | {counts} | {len(own)} |")
     columns = [name for name in rows[0] if name.startswith(("score ", "added "))]
     measured = [m for column in columns for m in summarise(rows, column)]
-    outcomes = [judgement.outcome for _, judgement in judge_results(measured)]
-    lines += ["", "| model | n | quantity | nats | p | |", "|" + " --- |" * 6]
-    for m, outcome in zip(measured, outcomes, strict=True):
+    lines += ["", "| model | n | quantity | nats | p, corrected | |", "|" + " --- |" * 6]
+    for m, (_, judgement) in zip(measured, judge_results(measured), strict=True):
         interval = f"{m.value:.2f} [{m.low:.2f}, {m.high:.2f}]"
-        lines.append(
-            f"| {m.subject} | {m.n} | {m.query} | {interval} | {m.p_value:.2g} | {outcome} |"
-        )
+        cells = (m.subject, str(m.n), m.query, interval, p_text(judgement.p), judgement.outcome)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, *verdict_table(rows)])
+
+
+def p_text(p: float | None) -> str:
+    """A p-value with two digits."""
+    return "" if p is None else f"{p:.2g}"
 
 
 def sample(rows: Sequence[Row]) -> list[Row]:
@@ -240,8 +264,7 @@ def sample(rows: Sequence[Row]) -> list[Row]:
 
 def verdict_table(rows: Sequence[Row]) -> list[str]:
     """The shares of the judged sentences."""
-    with VERDICTS.open(newline="", encoding="utf-8") as file:
-        verdicts = {row["id"]: row for row in csv.DictReader(file)}
+    verdicts = read_verdicts()
     judged = [verdicts[row["id"]] for row in sample(rows)]
     lines = ["", "| judged | yes | share |", "| --- | ---: | --- |"]
     for column in ("form", "contextual"):
@@ -259,13 +282,14 @@ def main() -> None:
     parser.add_argument("step", choices=("find", "score", "sheet", "tables"))
     parser.add_argument("sources", nargs="*")
     parser.add_argument("--as", dest="names", nargs="*", default=[])
+    parser.add_argument("--each", type=int, default=0)
     parser.add_argument("-o", "--data", type=Path, default=DATA)
     options = parser.parse_args()
     if options.step == "find":
         find(options.sources, options.data)
     elif options.step == "score":
         for source, name in zip(options.sources, options.names or options.sources, strict=True):
-            score(source, name, options.data)
+            score(source, name, options.data, options.each)
             print(f"{name}: scored", flush=True)
     elif options.step == "sheet":
         for row in sample(read_corpus(options.data)):

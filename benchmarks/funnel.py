@@ -1,16 +1,15 @@
 """The structural filter's funnel on several corpora: what each step leaves, and why it drops.
 
     python benchmarks/funnel.py swag=sent1.txt bios=wikibios.csv.gz news=a.txt.bz2@335759: \
-        news=b.txt.bz2@310506: [--megabytes 0] [--sample 100] [--levels .5 .7 .85] [-o OUT]
+        news=b.txt.bz2@310506: [--megabytes 0] [--sample 100] [-o OUT]
 
 Each argument is NAME=FILE; a CSV file has its text in the column `text`, and the column `id`, if
 there is one, identifies a row. Text after @ is FIRST:LAST, the lines to read (from 1), for files
 with several corpora in turn; a NAME that is there twice is one corpus in two files. Lines are cut
-into sentences. --megabytes limits what is read of each file (0: everything). With --levels the
-filter takes links from the lowest of these confidences on, and the distinct sentences of each level
-are counted. Prints the tables of docs/data/implicit.md. OUT gets funnel.json, the accepted
-sentences of each corpus (NAME.jsonl, repeated ones once) and, with --sample, a sheet of that many
-of them, drawn at random, to be judged (NAME.csv, as `evenhand lab annotate sheet` writes it).
+into sentences. --megabytes limits what is read of each file (0: everything). Prints the tables of
+docs/data/implicit.md. OUT gets funnel.json, the accepted sentences of each corpus (NAME.jsonl,
+repeated ones once) and, with --sample, a sheet of that many of them, drawn at random, to be
+judged (NAME.csv, as `evenhand lab annotate sheet` writes it).
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from pathlib import Path
 from evenhand.files import document, save_json
 from evenhand.statistics.intervals import wilson
 from evenhand.text.block import Block
-from evenhand.text.coreference import THRESHOLD
 from evenhand.text.corpus.compression import open_content
 from evenhand.text.sheets import write_sheet
 from evenhand.text.structural import REASONS, STEPS, Filter
@@ -64,13 +62,11 @@ def _lines(path: str) -> Iterator[Line]:
             yield str(number), line
 
 
-def funnel(
-    lines: list[Line], source: str = "", confidence: float = THRESHOLD
-) -> tuple[Counter[str], list[dict[str, object]]]:
+def funnel(lines: list[Line], source: str = "") -> tuple[Counter[str], list[dict[str, object]]]:
     """The counts of the filter over all sentences, and the accepted ones."""
     counts: Counter[str] = Counter()
     accepted: list[dict[str, object]] = []
-    keep = Filter(split=True, min_confidence=confidence)
+    keep = Filter(split=True)
     for start in range(0, len(lines), LINES_PER_BLOCK):
         part = lines[start : start + LINES_PER_BLOCK]
         done = keep(Block.of_documents([text for _, text in part]))
@@ -89,7 +85,6 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=0)
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--levels", type=float, nargs="+", default=[])
     parser.add_argument("-o", "--out", type=Path)
     options = parser.parse_args()
     found: dict[str, Counter[str]] = {}
@@ -98,7 +93,7 @@ def main() -> None:
         name, _, rest = corpus.partition("=")
         path, _, selection = rest.partition("@")
         lines = read(path, selection, int(options.megabytes * 1e6))
-        counts, accepted = funnel(lines, Path(path).name, min(options.levels, default=THRESHOLD))
+        counts, accepted = funnel(lines, Path(path).name)
         counts["lines"], counts["characters"] = len(lines), sum(len(text) for _, text in lines)
         found.setdefault(name, Counter()).update(counts)
         for row in accepted:
@@ -107,12 +102,6 @@ def main() -> None:
     for name, counts in found.items():
         counts["distinct"] = len(sentences.get(name, ()))
     _print(found)
-    for level in options.levels:
-        accepted_rows = [sentences.get(name, {}).values() for name in found]
-        reached = [
-            sum(float(str(row["confidence"])) >= level for row in each) for each in accepted_rows
-        ]
-        print(f"| distinct, confidence ≥ {level:g} | {' | '.join(f'{n:,}' for n in reached)} |")
     if options.out:
         options.out.mkdir(exist_ok=True, parents=True)
         save_json(options.out / "funnel.json", document(**{k: dict(v) for k, v in found.items()}))

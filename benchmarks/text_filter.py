@@ -91,12 +91,20 @@ def levels(data: Path) -> str:
             counts = [winobias_links(data, f"{part}_{version}", level) for level in LEVELS]
             rows += _of_gold(f"{name}, {version}", counts)
     rows += _of_gold("own sentences", [own_links(level) for level in LEVELS])
-    cells: dict[str, list[str]] = {}
-    for level in LEVELS:
-        for name, (right, judged) in judged_links(level).items():
-            known = level >= THRESHOLD
-            cells.setdefault(name, []).append(_share(right, judged) if known else "not judged")
-    rows += [f"| {name}, judged structural | {' | '.join(row)} |" for name, row in cells.items()]
+    lines = (data / "swag" / "swag_sent1_subset.txt").read_text(encoding="utf-8").splitlines()
+    swag = [
+        sum(isinstance(Filter(min_confidence=level).sentence(line), Accepted) for line in lines)
+        for level in LEVELS
+    ]
+    rows.append(f"| SWAG: accepted sentences | {' | '.join(map(str, swag))} |")
+    for name, links in published_links().items():
+        reached = [[yes for confidence, yes in links if confidence >= level] for level in LEVELS]
+        accepted = [f"{len(each):,}" for each in reached]
+        judged = [[yes == "yes" for yes in each if yes] for each in reached]
+        shares = [_share(sum(each), len(each)) for each in judged]
+        for title, cells in (("accepted sentences", accepted), ("judged structural", shares)):
+            known = [c if x >= THRESHOLD else "" for c, x in zip(cells, LEVELS, strict=True)]
+            rows.append(f"| {name}: {title} | {' | '.join(known)} |")
     return "\n".join(rows)
 
 
@@ -113,16 +121,16 @@ def _share(count: int, total: int) -> str:
     return f"{value:.0f} % [{low:.0f}, {high:.0f}] of {total}"
 
 
-def judged_links(level: float) -> dict[str, tuple[int, int]]:
-    """By published corpus the judged sentences from a confidence on: those structural, and all."""
-    verdicts: defaultdict[str, list[bool]] = defaultdict(list)
+def published_links() -> dict[str, list[tuple[float, str]]]:
+    """By published corpus the confidence and the verdict of every sentence."""
+    links: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
     for name in PUBLISHED:
         with lzma.open(DATA / f"implicit-{name}.csv.xz", "rt", encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                accepted = Filter().sentence(row["sentence"]) if row["verdict"] else None
-                if isinstance(accepted, Accepted) and (accepted.confidence or 0) >= level:
-                    verdicts[name].append(row["verdict"] == "yes")
-    return {name: (sum(each), len(each)) for name, each in verdicts.items()}
+                accepted = Filter().sentence(row["sentence"])
+                if isinstance(accepted, Accepted):
+                    links[name].append((accepted.confidence or 0.0, row["verdict"]))
+    return links
 
 
 def lines(data: Path) -> Iterator[str]:
