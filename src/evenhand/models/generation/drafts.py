@@ -35,7 +35,12 @@ from evenhand.models.gender_words import Probabilities, bias, mask_query, probab
 from evenhand.models.masked import MaskedLM
 from evenhand.models.masked_scoring import MaskedPosition, top_k
 from evenhand.models.metrics.behaviours import behaviour
-from evenhand.models.metrics.phrases import EmbeddedPhrases, EmbedsTexts, embed_phrases
+from evenhand.models.metrics.phrases import (
+    Embed,
+    EmbeddedPhrases,
+    EmbedsTexts,
+    embed_phrases,
+)
 from evenhand.models.words import WordQuery, cloze, row, rows, single_pieces, word_log_probs
 from evenhand.statistics.association import association, unit
 from evenhand.statistics.intervals import Floats
@@ -596,20 +601,20 @@ class DraftScorer:
         texts = [draft.phrase for draft in drafts]
         new = [text for text in dict.fromkeys(texts) if text and text not in self._phrases]
         if new:
-            space, scale = self._phrase_space
-            vectors = unit(np.asarray(self.model.embed(new), dtype=float) - space.control.mean(0))
+            embed, space, scale = self._phrase_space
+            vectors = unit(np.array(embed(new), dtype=float) - space.control.mean(axis=0))
             scores = association(vectors, *space.unit_vectors(centred=True)[1:]) / scale
             for text, score in zip(new, (1 / (1 + np.exp(-scores))).round(DIGITS), strict=True):
                 self._phrases[text] = DraftSlot(float(score), 1.0, float("nan"), "")
         return [self._phrases.get(text, NO_PHRASE) for text in texts]
 
     @cached_property
-    def _phrase_space(self) -> tuple[EmbeddedPhrases, float]:
-        """The built-in phrases and attributes, and the standard deviation of the associations."""
+    def _phrase_space(self) -> tuple[Embed, EmbeddedPhrases, float]:
+        """How texts are embedded, the built-in phrases, and the sd of their associations."""
         if not isinstance(self.model, EmbedsTexts):
             raise InputError(f"guide: expected a model that embeds texts, got '{self.model.name}'")
         space = embed_phrases(self.model.embed, phrases(), source=self.model.name)
-        return space, float(space.associations(centred=True).std(ddof=1))
+        return self.model.embed, space, float(space.associations(centred=True).std(ddof=1))
 
     def continued(self, drafts: Iterable[Draft]) -> list[DraftSlot | None]:
         """Score the masked pronouns of the built-in continuations of each draft: their means.

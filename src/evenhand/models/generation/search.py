@@ -719,10 +719,11 @@ def _measure_model(
 
     Seeds of which the model cannot score a sentence with a continuation are left out there.
     """
-    read: Callable[[Iterable[Draft]], Sequence[DraftSlot | None]] = {
-        CONTINUATIONS: scorer.continued,
-        MAXIMISED: scorer.guided,
-    }.get(score, scorer.slots)
+    read: Callable[[Iterable[Draft]], Sequence[DraftSlot | None]] = scorer.slots
+    if score == CONTINUATIONS:
+        read = scorer.continued
+    elif score == MAXIMISED:
+        read = scorer.guided
     kinds: dict[str, Sequence[Found | None]] = {
         "seeds": [None] * len(tasks),
         "found": results,
