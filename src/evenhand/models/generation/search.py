@@ -525,7 +525,7 @@ class Generation:
 
     def _records(self, results: Iterable[tuple[SearchTask, Found | None]]) -> list[dict[str, Any]]:
         return [
-            _record(self.model, task, result)
+            _record(self.model, self.settings.guide, task, result)
             for task, result in results
             if isinstance(result, AcceptedDraft)
         ]
@@ -569,9 +569,10 @@ def _reasons(results: Iterable[Found | None]) -> dict[str, int]:
     return dict(sorted(Counter(result for result in results if isinstance(result, str)).items()))
 
 
-def _record(model: str, task: SearchTask, result: AcceptedDraft) -> dict[str, Any]:
+def _record(model: str, guide: Guide, task: SearchTask, result: AcceptedDraft) -> dict[str, Any]:
     """One line of the output."""
     seed = task.context.seed
+    phrase = {"phrase_before": task.before.bias, "phrase_after": result.guided.bias}
     return {
         "line": seed.line,
         "source": None if seed.source is None else public_name(seed.source),
@@ -582,6 +583,7 @@ def _record(model: str, task: SearchTask, result: AcceptedDraft) -> dict[str, An
         "edits": [asdict(edit) for edit in result.draft.edits],
         "bias_before": task.pronoun.bias,
         "bias_after": result.slot.bias,
+        **(phrase if guide == "phrases" else {}),
         "perplexity_ratio": result.fluency.ratio,
         "fluency_loss": result.fluency.loss,
     }
