@@ -77,8 +77,7 @@ def test_the_phrase_guides_the_search_where_the_pronoun_says_the_opposite(direct
     (row,) = result.sentences
     assert row["sentence"] == f"The nurse {word} her chair."
     assert row["bias_after"] == pytest.approx(2 / 9 if word == "lifted" else 8 / 9, abs=1e-5)
-    assert row["phrase_before"] == 0.5
-    assert (row["phrase_after"] > 0.5) == (word == "lifted")
+    assert (row["phrase_after"] > row["phrase_before"]) == (word == "lifted")
     scores = {m.details["score"]: m for m in result.measurements}
     assert list(scores) == [
         "maximised by the search",
