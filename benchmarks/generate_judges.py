@@ -1,7 +1,8 @@
 r"""Do generated sentences move models that are no relatives of the model that generated them?
 
-    python benchmarks/generate_judges.py generate [--each 40] [-o docs/results/generated.csv.xz]
-    python benchmarks/generate_judges.py score mini tiny-causal SmolLM2=FILE.gguf MiniLM=FOLDER
+    python benchmarks/generate_judges.py generate [--each 25] [-o docs/results/generated.csv.xz]
+    python benchmarks/generate_judges.py score mini tiny-causal MiniLM=FOLDER
+    python benchmarks/generate_judges.py score SmolLM2=FILE.gguf [--each 12]
     python benchmarks/generate_judges.py tables
 
 Seeds are sentences of the published data set (docs/data/implicit-*.csv.xz), so many of each corpus
@@ -26,6 +27,7 @@ import argparse
 import csv
 import io
 import lzma
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -143,9 +145,19 @@ def phrase_scores(embed: Embed, texts: Sequence[str]) -> Floats:
     return np.array([known[text] for text in texts])
 
 
-def score(name: str, source: str, path: Path) -> None:
-    """Add the scores of a judge: of pronouns, of phrases, or both for the generating model."""
-    rows = read_rows(path)
+def score(name: str, source: str, path: Path, each: int = 0) -> None:
+    """Add the scores of a judge: of pronouns, of phrases, or both for the generating model.
+
+    With `each` only the first so many seeds of every corpus and guide are scored.
+    """
+    everything = read_rows(path)
+    places = Counter[tuple[str, str]]()
+    rows = []
+    for row in everything:
+        key = row["corpus"], row["guide"]
+        places[key] += 1
+        if not each or places[key] <= each:
+            rows.append(row)
     model = load(source)
     encoder = getattr(model, "subject_kind", "masked") == "encoder"
     for kind in KINDS:
@@ -159,8 +171,8 @@ def score(name: str, source: str, path: Path) -> None:
             texts = [row[f"phrase {kind}"] for row in chosen]
             for row, value in zip(chosen, phrase_scores(embed, texts), strict=True):
                 row[f"{kind}: {name}, phrase"] = f"{value:.4g}"
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    save(path, [{column: row.get(column, "") for column in columns} for row in rows])
+    columns = list(dict.fromkeys(column for row in everything for column in row))
+    save(path, [{column: row.get(column, "") for column in columns} for row in everything])
 
 
 def compare(rows: Sequence[Row], judge: str, guide: str) -> list[Measurement]:
@@ -227,20 +239,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step", choices=("generate", "score", "tables"))
     parser.add_argument("sources", nargs="*", metavar="[NAME=]SRC")
-    parser.add_argument("--each", type=int, default=40)
+    parser.add_argument("--each", type=int, default=0)
     parser.add_argument("-o", "--data", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.step == "generate":
         rows = []
         for guide in GUIDES:
             for corpus in PUBLISHED:
-                rows += edit(corpus, choose_seeds(corpus, options.each), guide)
+                rows += edit(corpus, choose_seeds(corpus, options.each or 25), guide)
                 print(f"{guide}, {corpus}: {len(rows)} rows", flush=True)
         save(options.data, rows)
     elif options.step == "score":
         for text in options.sources:
             name, _, source = text.partition("=")
-            score(name, source or name, options.data)
+            score(name, source or name, options.data, options.each)
             print(f"{name}: scored", flush=True)
     else:
         print(tables(options.data))
