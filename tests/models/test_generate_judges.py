@@ -42,7 +42,8 @@ def test_the_odds_of_a_masked_and_of_a_causal_model_are_of_the_two_versions(monk
         assert study.pronoun_odds("any", rows, "seed") == pytest.approx([np.log(3)], abs=1e-5)
 
 
-def test_an_encoder_is_a_judge_of_phrases(tmp_path):
+@pytest.mark.slow
+def test_the_generating_model_is_scored_by_pronoun_and_phrase(tmp_path):
     path = tmp_path / "rows.csv.xz"
     study.save(path, study.edit("tale", ["The cook put her spoon on the table."], "phrases"))
     study.score("mini", "mini", path)
