@@ -1,6 +1,10 @@
 """The resolver's precision and coverage, the filter's funnel on SWAG, and its speed.
 
     .venv/bin/python benchmarks/text_filter.py ../shared/data [MEGABYTES]
+    .venv/bin/python benchmarks/text_filter.py ../shared/data --levels
+
+With --levels only the table of docs/data/implicit.md: what the resolver finds, and how much of it
+is right, at three levels of confidence.
 
 The confidence of each rule is measured without labels, by gender: the resolver is made blind to sex
 and run on running text; where the antecedent it finds states a sex ("the queen"), a right link
@@ -11,6 +15,8 @@ is 1 - (1 - agree) / (1 - q).
 from __future__ import annotations
 
 import bz2
+import csv
+import lzma
 import re
 import sys
 import time
@@ -21,14 +27,22 @@ from pathlib import Path
 
 from coreference_gold import gold_sentences, winobias
 from evenhand.lexicon.pronouns import FEMALE, PRONOUNS
+from evenhand.statistics.intervals import wilson
 from evenhand.text.block import Block
 from evenhand.text.coreference import CONFIDENCE, THRESHOLD, Link, Rules
-from evenhand.text.structural import STEPS, Filter
+from evenhand.text.structural import STEPS, Accepted, Filter
 from evenhand.text.tokens import sentences, tokenize
 from evenhand.text.vocabulary import nouns
+from implicit_data import PUBLISHED
 
+DATA = Path(__file__).parent.parent / "docs" / "data"
 GOLD = Path(__file__).parent.parent / "tests" / "text" / "data" / "coreference.txt"
 PRONOUN = re.compile(rf"\b(?:{'|'.join(PRONOUNS)})\b", re.IGNORECASE)
+
+
+LEVELS = (0.5, THRESHOLD, 0.85)
+"""Confidences at which the cost of the resolver is shown; the middle one is the default."""
+KINDS = ("type1_pro", "type1_anti", "type2_pro", "type2_anti")
 
 
 def show(name: str, linked: int, right: int, total: int) -> None:
@@ -41,19 +55,82 @@ def accuracy(data: Path) -> None:
     """Against gold antecedents: our own sentences and WinoBias."""
     print(f"{'resolver: gold antecedents':<44}{'precision':>10}{'coverage':>10}{'n':>8}")
     for threshold in (THRESHOLD, 0.0):
-        rules = Rules(threshold)
-        gold = list(gold_sentences(GOLD))
-        result = [(rules(tokens, i), reported) for tokens, i, reported in gold]
-        links = [(link, reported) for link, reported in result if link is not None]
-        right = sum(link.text.replace(" 's", "'s") == reported for link, reported in links)
-        show(f"own sentences, confidence ≥ {threshold}", len(links), right, len(gold))
-        for kind in ("type1_pro", "type1_anti", "type2_pro", "type2_anti"):
-            folder = data / "winobias" / "conll_format"
-            cases = list(winobias(folder / f"dev_{kind}_stereotype.v4_auto_conll"))
-            created = [(rules(tokens, i), span) for tokens, i, span in cases]
-            spans = [(link, span) for link, span in created if link is not None]
-            right = sum(link.start < span[1] and span[0] < link.end for link, span in spans)
-            show(f"WinoBias dev {kind}, confidence ≥ {threshold}", len(spans), right, len(cases))
+        show(f"own sentences, confidence ≥ {threshold}", *own_links(threshold))
+        for kind in KINDS:
+            counts = winobias_links(data, kind, threshold)
+            show(f"WinoBias dev {kind}, confidence ≥ {threshold}", *counts)
+
+
+def own_links(threshold: float) -> tuple[int, int, int]:
+    """Of our own sentences the links, those that are right, and the sentences."""
+    rules = Rules(threshold)
+    gold = list(gold_sentences(GOLD))
+    result = [(rules(tokens, i), reported) for tokens, i, reported in gold]
+    links = [(link, reported) for link, reported in result if link is not None]
+    right = sum(link.text.replace(" 's", "'s") == reported for link, reported in links)
+    return len(links), right, len(gold)
+
+
+def winobias_links(data: Path, kind: str, threshold: float) -> tuple[int, int, int]:
+    """The same of a part of WinoBias dev; a link is right if it overlaps the gold span."""
+    rules = Rules(threshold)
+    path = data / "winobias" / "conll_format" / f"dev_{kind}_stereotype.v4_auto_conll"
+    cases = list(winobias(path))
+    created = [(rules(tokens, i), span) for tokens, i, span in cases]
+    spans = [(link, span) for link, span in created if link is not None]
+    right = sum(link.start < span[1] and span[0] < link.end for link, span in spans)
+    return len(spans), right, len(cases)
+
+
+def levels(data: Path) -> str:
+    """The cost of the resolver at each level of confidence, in Markdown."""
+    heads = [f"≥ {level:g}" + " (default)" * (level == THRESHOLD) for level in LEVELS]
+    rows = [f"| confidence | {' | '.join(heads)} |", "|" + " --- |" * (len(LEVELS) + 1)]
+    for name, part in (("WinoBias type 1", "type1"), ("WinoBias type 2", "type2")):
+        for version in ("pro", "anti"):
+            counts = [winobias_links(data, f"{part}_{version}", level) for level in LEVELS]
+            rows += _of_gold(f"{name}, {version}", counts)
+    rows += _of_gold("own sentences", [own_links(level) for level in LEVELS])
+    lines = (data / "swag" / "swag_sent1_subset.txt").read_text(encoding="utf-8").splitlines()
+    swag = [
+        sum(isinstance(Filter(min_confidence=level).sentence(line), Accepted) for line in lines)
+        for level in LEVELS
+    ]
+    rows.append(f"| SWAG: accepted sentences | {' | '.join(map(str, swag))} |")
+    for name, links in published_links().items():
+        reached = [[yes for confidence, yes in links if confidence >= level] for level in LEVELS]
+        accepted = [f"{len(each):,}" for each in reached]
+        judged = [[yes == "yes" for yes in each if yes] for each in reached]
+        shares = [_share(sum(each), len(each)) for each in judged]
+        for title, cells in (("accepted sentences", accepted), ("judged structural", shares)):
+            known = [c if x >= THRESHOLD else "" for c, x in zip(cells, LEVELS, strict=True)]
+            rows.append(f"| {name}: {title} | {' | '.join(known)} |")
+    return "\n".join(rows)
+
+
+def _of_gold(name: str, counts: list[tuple[int, int, int]]) -> list[str]:
+    found = " | ".join(_share(linked, total) for linked, _, total in counts)
+    right = " | ".join(_share(right, linked) for linked, right, _ in counts)
+    return [f"| {name}: linked | {found} |", f"| {name}: right of these | {right} |"]
+
+
+def _share(count: int, total: int) -> str:
+    if not total:
+        return "none"
+    value, low, high = (100 * x for x in wilson(count, total))
+    return f"{value:.0f} % [{low:.0f}, {high:.0f}] of {total}"
+
+
+def published_links() -> dict[str, list[tuple[float, str]]]:
+    """By published corpus the confidence and the verdict of every sentence."""
+    links: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+    for name in PUBLISHED:
+        with lzma.open(DATA / f"implicit-{name}.csv.xz", "rt", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                accepted = Filter().sentence(row["sentence"])
+                if isinstance(accepted, Accepted):
+                    links[name].append((accepted.confidence or 0.0, row["verdict"]))
+    return links
 
 
 def lines(data: Path) -> Iterator[str]:
@@ -142,6 +219,9 @@ def funnel_and_speed(data: Path, megabytes: int) -> None:
 def main() -> None:
     """Print it all."""
     data = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data")
+    if "--levels" in sys.argv:
+        print(levels(data))
+        return
     accuracy(data)
     calibration(data)
     funnel_and_speed(data, int(sys.argv[2]) if len(sys.argv) > 2 else 8)

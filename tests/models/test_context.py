@@ -11,6 +11,7 @@ from evenhand.errors import InputError
 from evenhand.instruments import compare, measure
 from evenhand.models import load
 from evenhand.models.metrics.context import CARRIERS, EXAMPLES, Context
+from evenhand.simulate.causal import bigram_model as causal_bigrams
 from evenhand.simulate.masked import bigram_model
 
 KNOWN = " ".join(CARRIERS["subject"]).lower().replace(".", " .").replace("{}", "").split()
@@ -151,3 +152,43 @@ def test_it_is_measured_by_name_and_reads_a_file(tmp_path):
     m = measure(world([1.0, 2.0]), Context().read(path), "context")
     assert (m.metric, m.n) == ("context", 2)
     assert json.dumps(m.to_dict())
+
+
+def causal_world(biases, preference, prior):
+    """The same for a causal model, in which he is exp(prior) times as likely as she anywhere."""
+    effects = dict.fromkeys(NEUTRAL, preference)
+    effects |= {f"verb{i}": preference + bias for i, bias in enumerate(biases)}
+    either = {"he": BASE * math.exp(prior / 2), "she": BASE * math.exp(-prior / 2)}
+    rows = dict.fromkeys(("[BOS]", *KNOWN, *effects), either)
+    rows |= {
+        pronoun: {word: BASE * math.exp(sign * effect / 2) for word, effect in effects.items()}
+        for pronoun, sign in (("he", 1), ("she", -1))
+    }
+    return causal_bigrams(rows)
+
+
+@pytest.mark.parametrize(("preference", "prior"), [(0.0, 0.0), (0.7, 1.5), (-1.0, -0.5)])
+def test_a_causal_score_is_the_bias_too_whatever_the_prior_of_the_pronouns(preference, prior):
+    biases = [0.5, -1.0, 0.0, 2.0]
+    m = Context()(causal_world(biases, preference, prior), sentences(biases))
+    assert np.asarray(m.items["score"], float) == pytest.approx(biases, abs=1e-5)
+    assert m.part("neutral carriers").value == pytest.approx(preference + prior, abs=1e-5)
+
+
+class Short:
+    """A causal model that takes three tokens, or that has no token to begin with."""
+
+    def __init__(self, model, begin):
+        self.model, self.begin, self.longest = model, begin, 3
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+
+def test_causal_texts_that_are_too_long_are_left_out_and_a_first_token_must_count():
+    model = causal_world([1.0], 0.0, 0.0)
+    short = Short(model, model.begin)
+    with pytest.raises(InputError, match="got none of 1"):
+        Context()(short, ["he verb0 verb0 verb0 verb0"])
+    with pytest.raises(InputError, match="no token to begin with"):
+        Context()(Short(model, None), ["he verb0"])

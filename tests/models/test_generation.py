@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import FileError, InputError
+from evenhand.lexicon.phrases import phrases
 from evenhand.models.gender_words import bias, probabilities
 from evenhand.models.generation.drafts import (
     Draft,
@@ -47,6 +48,52 @@ def chair_world(**more):
             **more,
         }
     )
+
+
+class Embedding:
+    """A model that embeds lifting near the words for men, pushing near those for women."""
+
+    def __init__(self, model):
+        self.model, self.lists = model, phrases()
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def embed(self, texts):
+        male, female = self.lists.attributes.values()
+        known = {**dict.fromkeys(male, 1.0), **dict.fromkeys(female, -1.0)}
+        known |= dict.fromkeys(self.lists.control, 0.0)
+        known |= {"lifted the chair": 0.5, "pushed the chair": -0.5, "moved the chair": 0.0}
+        leaning = [known.get(text, 0.1 * (-1) ** len(text)) for text in texts]
+        return np.array([[1.0, x, 0.01 * len(t)] for x, t in zip(leaning, texts, strict=True)])
+
+
+@pytest.mark.parametrize(("direction", "word"), [("male", "lifted"), ("female", "pushed")])
+def test_the_phrase_guides_the_search_where_the_pronoun_says_the_opposite(direction, word):
+    opposite = {"lifted": {"his": 0.2, "her": 0.7}, "pushed": {"his": 0.8, "her": 0.1}}
+    model = Embedding(chair_world(**opposite))
+    settings = GenerateSettings(guide="phrases")
+    result = generate(model, [CHAIR], direction=direction, settings=settings)
+    (row,) = result.sentences
+    assert row["sentence"] == f"The nurse {word} her chair."
+    assert row["bias_after"] == pytest.approx(2 / 9 if word == "lifted" else 8 / 9, abs=1e-5)
+    assert (row["phrase_after"] > row["phrase_before"]) == (word == "lifted")
+    scores = {m.details["score"]: m for m in result.measurements}
+    assert list(scores) == [
+        "maximised by the search",
+        "pronoun of the sentence",
+        "held-out continuations",
+    ]
+    pushes = {name: m.part("found").part("push").value for name, m in scores.items()}
+    assert pushes["maximised by the search"] > 0 > pushes["pronoun of the sentence"]
+    assert "by the phrase score that it maximised" in result.sentence
+    by_pronoun = generate(model, [CHAIR], direction=direction).sentences
+    assert [r["sentence"] for r in by_pronoun] != [row["sentence"]]
+
+
+def test_a_phrase_guide_needs_embeddings():
+    with pytest.raises(InputError, match="a model that embeds texts"):
+        generate(chair_world(), [CHAIR], settings=GenerateSettings(guide="phrases"))
 
 
 @pytest.mark.parametrize(("direction", "word"), [("male", "lifted"), ("female", "pushed")])

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import funnel  # noqa: E402
 import implicit_data  # noqa: E402
+import text_filter  # noqa: E402
 
 TEXT = """It rained. The nurse lost her keys.
 
@@ -91,3 +92,14 @@ def test_published_verdicts_are_of_published_sentences_and_give_the_documented_s
         assert f"{len(rows):,}" in card
         assert f"{100 * found[name][1][0]:.0f} %" in card
     assert max(path.stat().st_size for path in DATA.iterdir()) < 100_000
+
+
+@pytest.mark.slow
+def test_the_cost_of_the_resolver_is_the_documented_one():
+    shared = ROOT.parent / "shared" / "data"
+    if not shared.is_dir():
+        pytest.skip(f"needs {shared}")
+    table = text_filter.levels(shared)
+    assert table in (DATA / "implicit.md").read_text()
+    links = text_filter.published_links()
+    assert min(confidence for each in links.values() for confidence, _ in each) >= 0.7

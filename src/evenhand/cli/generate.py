@@ -81,7 +81,8 @@ def generate(
     and the bias before and after.
 
     The control replaces as many words of each seed at random. The search maximises the score of
-    its own model at the pronoun of the sentence, which is no evidence by itself: all sentences are
+    its own model at the pronoun of the sentence, or with --guide phrases the association of the
+    clause around it (phrase WEAT); neither is evidence by itself: all sentences are
     judged by the masked pronouns of continuations ("Later [MASK] went home."), which the search
     never scores. Add other models with --judge to see whether the bias transfers. With --json
     stdout has only the summary: the sentences are written to -o, if given.
@@ -159,8 +160,8 @@ def _print_generation(result: Generation) -> None:
             "moved": lambda arm: "" if "seeds" in arm.query else moved(arm),
             "above": column("above_threshold"),
         },
-        note="\nscore: of the pronoun that the search maximises, or of the masked pronouns of "
-        "continuations that it never scores, which alone is evidence. intervals: "
+        note="\nscore: of the pronoun or phrase that the search maximises, or of the masked "
+        "pronouns of continuations that it never scores, which alone is evidence. intervals: "
         "bootstrap over seeds; p: sign test. target side: the distance of the bias from .5 toward "
         "the target side. moved: share of seeds whose bias moved "
         f"{rule.gain:g} or more to that side; above: {rule.threshold:g} or more from .5 on that "

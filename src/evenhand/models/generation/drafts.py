@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache as memoize
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -28,12 +28,21 @@ from evenhand.cache import Cache, Progress
 from evenhand.errors import FileError, InputError
 from evenhand.lexicon.first_names import counted_words
 from evenhand.lexicon.gendered import neutral_forms, pairs, sex_indicators
+from evenhand.lexicon.phrases import phrases
 from evenhand.lexicon.pronoun_sentences import pronoun_sentences
 from evenhand.lexicon.pronouns import PRONOUNS, SLOTS
 from evenhand.models.gender_words import Probabilities, bias, mask_query, probabilities, query_masks
 from evenhand.models.masked import MaskedLM
 from evenhand.models.masked_scoring import MaskedPosition, top_k
+from evenhand.models.metrics.behaviours import behaviour
+from evenhand.models.metrics.phrases import (
+    Embed,
+    EmbeddedPhrases,
+    EmbedsTexts,
+    embed_phrases,
+)
 from evenhand.models.words import WordQuery, cloze, row, rows, single_pieces, word_log_probs
+from evenhand.statistics.association import association, unit
 from evenhand.statistics.intervals import Floats
 from evenhand.text.corpus.compression import SURROGATE, open_content, source_name, text_lines
 from evenhand.text.people import COMMON, DERIVED, GIVEN, PROPER, kinds
@@ -378,6 +387,14 @@ class Draft:
         return "".join([*text, accepted.sentence[end:]])
 
     @property
+    def phrase(self) -> str:
+        """The clause around the pronoun, without its gender and without the antecedent."""
+        accepted, (first, end) = self.context.seed.accepted, self.context.link
+        begin, last = self._starts[first], end - 1
+        antecedent = self.text[begin : self._starts[last] + len(self._tokens[last])]
+        return behaviour(self.text, accepted.pronoun, self.offset, antecedent)[0]
+
+    @property
     def offset(self) -> int:
         """The offset of the pronoun in the text."""
         before = [
@@ -492,6 +509,9 @@ class DraftSlot:
     """subject, object, possessive or reflexive"""
 
 
+NO_PHRASE = DraftSlot(0.5, 1.0, float("nan"), "")
+
+
 @dataclass(frozen=True, slots=True)
 class DraftProposal:
     """A word for a position, and its expected effect.
@@ -520,6 +540,10 @@ class Fluency(NamedTuple):
     ratio: float
 
 
+Guide = Literal["pronouns", "phrases"]
+"""What a search maximises: the pronoun score, or the association of the behaviour phrase."""
+
+
 @dataclass
 class DraftScorer:
     """Scores drafts with a model and caches the scores."""
@@ -528,8 +552,10 @@ class DraftScorer:
     fills: int = 20
     likely: float = 0.1
     top_k: int = 10
+    guide: Guide = "pronouns"
     cache: Cache | None = None
     progress: Progress | None = None
+    _phrases: dict[str, DraftSlot] = field(default_factory=dict)
     _slots: dict[str, DraftSlot] = field(default_factory=dict)
     _continued: dict[str, DraftSlot | None] = field(default_factory=dict)
     _words: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -561,6 +587,34 @@ class DraftScorer:
                 full, best, top = scores.tolist()
                 self._slots[text] = DraftSlot(full, best, top, str(name))
         return [self._slots[text] for text in texts]
+
+    def guided(self, drafts: Iterable[Draft]) -> list[DraftSlot]:
+        """Score drafts by what the search maximises."""
+        return self.phrases(drafts) if self.guide == "phrases" else self.slots(drafts)
+
+    def phrases(self, drafts: Iterable[Draft]) -> list[DraftSlot]:
+        r"""Score the behaviour phrase of each draft: its association with words for men and women.
+
+        $1 / (1 + \exp(-s / \sigma))$, s the association of the centred embedding (Ye et al. 2021)
+        and sigma its standard deviation over the built-in phrases. A draft without a phrase has .5.
+        """
+        texts = [draft.phrase for draft in drafts]
+        new = [text for text in dict.fromkeys(texts) if text and text not in self._phrases]
+        if new:
+            embed, space, scale = self._phrase_space
+            vectors = unit(np.array(embed(new), dtype=float) - space.control.mean(axis=0))
+            scores = association(vectors, *space.unit_vectors(centred=True)[1:]) / scale
+            for text, score in zip(new, (1 / (1 + np.exp(-scores))).round(DIGITS), strict=True):
+                self._phrases[text] = DraftSlot(float(score), 1.0, float("nan"), "")
+        return [self._phrases.get(text, NO_PHRASE) for text in texts]
+
+    @cached_property
+    def _phrase_space(self) -> tuple[Embed, EmbeddedPhrases, float]:
+        """How texts are embedded, the built-in phrases, and the sd of their associations."""
+        if not isinstance(self.model, EmbedsTexts):
+            raise InputError(f"guide: expected a model that embeds texts, got '{self.model.name}'")
+        space = embed_phrases(self.model.embed, phrases(), source=self.model.name)
+        return self.model.embed, space, float(space.associations(centred=True).std(ddof=1))
 
     def continued(self, drafts: Iterable[Draft]) -> list[DraftSlot | None]:
         """Score the masked pronouns of the built-in continuations of each draft: their means.

@@ -31,6 +31,7 @@ from evenhand.models.generation.drafts import (
     DraftScorer,
     DraftSlot,
     Fluency,
+    Guide,
     SeedContext,
     Seeds,
     seeds_of,
@@ -92,6 +93,11 @@ class GenerateSettings:
     gain: float = option(
         0.01, minimum=0, below=1, public=False, help="Smallest change that justifies an edit."
     )
+    guide: Guide = option(
+        "pronouns",
+        help="What is maximised: the pronoun score, or the phrase WEAT of the clause around the "
+        "pronoun.",
+    )
     antecedent: bool = option(
         False, flag="--edit-antecedent", help="Replace the head of the antecedent as well."
     )
@@ -107,6 +113,8 @@ class SearchTask:
     context: SeedContext
     side: Side
     before: DraftSlot
+    """The seed by what the search maximises."""
+    pronoun: DraftSlot
 
     def push(self, slot: DraftSlot) -> float:
         """The distance of the bias from .5 toward the target side, from -.5 to .5."""
@@ -120,6 +128,7 @@ class AcceptedDraft:
     draft: Draft
     accepted: Accepted
     slot: DraftSlot
+    guided: DraftSlot
     fluency: Fluency
 
 
@@ -152,15 +161,16 @@ def search(
     for step in range(settings.edits):
         last = step == settings.edits - 1
         live = [run for run in runs if run.beam]
-        candidates = _candidates(scorer, live, settings, _by_effect)
-        scorer.slots(draft for drafts in candidates for draft in drafts)
+        order = _by_effect if scorer.guide == "pronouns" else _by_likelihood
+        candidates = _candidates(scorer, live, settings, order)
+        scorer.guided(draft for drafts in candidates for draft in drafts)
         queues = [
             _gaining(scorer, run, drafts, settings)
             for run, drafts in zip(live, candidates, strict=True)
         ]
         _accept(scorer, live, queues, settings, filter, 1 if last else settings.beam)
         for run in live:
-            best = max((run.task.push(accepted.slot) for accepted in run.accepted), default=-0.5)
+            best = max((run.task.push(accepted.guided) for accepted in run.accepted), default=-0.5)
             if best > 0.5 - settings.gain:
                 run.beam = []
     return _without_repeats([_best(run, settings) for run in runs])
@@ -197,6 +207,16 @@ def _by_effect(
 ) -> Iterable[tuple[float, DraftProposal]]:
     sign = -1 if run.task.side == "male" else 1
     return [(sign * proposal.effect, proposal) for proposal in proposals]
+
+
+def _by_likelihood(
+    _run: _Run, _: Draft, proposals: Sequence[DraftProposal]
+) -> Iterable[tuple[float, DraftProposal]]:
+    """The likeliest word of every position first, then the second of each."""
+    ranks: Counter[int] = Counter()
+    for proposal in proposals:
+        yield ranks[proposal.position], proposal
+        ranks[proposal.position] += 1
 
 
 def _shuffled(
@@ -257,7 +277,8 @@ def _gaining(
 ) -> list[Draft]:
     """The drafts that push further than the seed, largest push first."""
     pushes = {
-        draft: run.task.push(slot) for draft, slot in zip(drafts, scorer.slots(drafts), strict=True)
+        draft: run.task.push(slot)
+        for draft, slot in zip(drafts, scorer.guided(drafts), strict=True)
     }
     threshold = run.task.push(run.task.before) + settings.gain
     gaining = [draft for draft in drafts if pushes[draft] >= threshold]
@@ -302,7 +323,8 @@ def _accept(
         for (run, draft, accepted, slot), fluency in zip(decided, fluencies, strict=True):
             if fluency is not None:
                 run.beam.append(draft)
-                run.accepted.append(AcceptedDraft(draft, accepted, slot, fluency))
+                [guided] = scorer.guided([draft])
+                run.accepted.append(AcceptedDraft(draft, accepted, slot, guided, fluency))
             else:
                 run.rejected["fluency"] += 1
 
@@ -310,7 +332,7 @@ def _accept(
 def _best(run: _Run, settings: GenerateSettings) -> Found:
     if not run.accepted:
         return _reason(run)
-    pushes = {id(result): run.task.push(result.slot) for result in run.accepted}
+    pushes = {id(result): run.task.push(result.guided) for result in run.accepted}
     near = [
         result
         for result in run.accepted
@@ -345,9 +367,11 @@ def _without_repeats(results: Sequence[Found]) -> list[Found]:
     return distinct
 
 
-MAXIMISED, CONTINUATIONS, JUDGE = "maximised by the search", "held-out continuations", "judge"
-"""What a score is: of the pronoun that the search scores, of the pronouns of continuations that it
-never scores, or of the pronoun of the sentence by another model."""
+MAXIMISED, PRONOUN = "maximised by the search", "pronoun of the sentence"
+CONTINUATIONS, JUDGE = "held-out continuations", "judge"
+"""What a score is: of the pronoun or phrase that the search scores, of the pronoun where it scores
+the phrase, of the pronouns of continuations that it never scores, or of the pronoun by another
+model."""
 INTERVAL = "studentised bootstrap over seeds"
 SHARES = "Wilson's, over seeds"
 TEST = "exact sign test over seeds"
@@ -476,9 +500,15 @@ class Generation:
                 and c.before.subject == self.model
             }
             judged = scores.get(CONTINUATIONS, "none could be scored")
+            maximised = (
+                f"{scores[PRONOUN]} at the pronoun of the sentence; {scores[MAXIMISED]} by the "
+                "phrase score that it maximised"
+                if PRONOUN in scores
+                else f"{scores[MAXIMISED]} at the pronoun that it maximised"
+            )
             texts.append(
                 f"toward {toward}: {judged} at pronouns of continuations that the search never "
-                f"scored; {scores[MAXIMISED]} at the pronoun that it maximised"
+                f"scored; {maximised}"
             )
         edits = "random edits" if against == "random" else "the seeds"
         return f"|bias - .5|, generated sentences minus {edits}, {'; '.join(texts)}"
@@ -495,7 +525,7 @@ class Generation:
 
     def _records(self, results: Iterable[tuple[SearchTask, Found | None]]) -> list[dict[str, Any]]:
         return [
-            _record(self.model, task, result)
+            _record(self.model, self.settings.guide, task, result)
             for task, result in results
             if isinstance(result, AcceptedDraft)
         ]
@@ -539,9 +569,10 @@ def _reasons(results: Iterable[Found | None]) -> dict[str, int]:
     return dict(sorted(Counter(result for result in results if isinstance(result, str)).items()))
 
 
-def _record(model: str, task: SearchTask, result: AcceptedDraft) -> dict[str, Any]:
+def _record(model: str, guide: Guide, task: SearchTask, result: AcceptedDraft) -> dict[str, Any]:
     """One line of the output."""
     seed = task.context.seed
+    phrase = {"phrase_before": task.before.bias, "phrase_after": result.guided.bias}
     return {
         "line": seed.line,
         "source": None if seed.source is None else public_name(seed.source),
@@ -550,8 +581,9 @@ def _record(model: str, task: SearchTask, result: AcceptedDraft) -> dict[str, An
         "direction": task.side,
         "seed": seed.accepted.sentence,
         "edits": [asdict(edit) for edit in result.draft.edits],
-        "bias_before": task.before.bias,
+        "bias_before": task.pronoun.bias,
         "bias_after": result.slot.bias,
+        **(phrase if guide == "phrases" else {}),
         "perplexity_ratio": result.fluency.ratio,
         "fluency_loss": result.fluency.loss,
     }
@@ -605,7 +637,7 @@ def generate(
         seeds if isinstance(seeds, Seeds) else seeds_of(map(DraftCandidate, seeds), filter=filter)
     )
     read_by = partial(DraftScorer, top_k=top_k, cache=cache, progress=progress)
-    scorer = read_by(model, fills=settings.fills, likely=settings.likely)
+    scorer = read_by(model, fills=settings.fills, likely=settings.likely, guide=settings.guide)
     contexts = [SeedContext(item, antecedent=settings.antecedent) for item in selected.seeds]
     readable = [context for context in contexts if scorer.can_read(Draft(context))]
     unreadable = len(contexts) - len(readable)
@@ -630,7 +662,7 @@ def generate(
     measured = [
         _measure_model(reader, tasks, results, controls, rule, own=own, score=score)
         for reader in (scorer, *map(read_by, judges))
-        for score in (MAXIMISED if reader is scorer else JUDGE, CONTINUATIONS)
+        for score in _scores_of(settings.guide if reader is scorer else None)
     ]
     return Generation(
         model=model.name,
@@ -645,16 +677,26 @@ def generate(
     )
 
 
+def _scores_of(guide: Guide | None) -> tuple[str, ...]:
+    """The scores of the searched model, or of a judge."""
+    first = {"pronouns": (MAXIMISED,), "phrases": (MAXIMISED, PRONOUN), None: (JUDGE,)}[guide]
+    return (*first, CONTINUATIONS)
+
+
 def _tasks(
     scorer: DraftScorer, contexts: Sequence[SeedContext], direction: Direction
 ) -> list[SearchTask]:
     tasks = []
-    for context, slot in zip(contexts, scorer.slots(map(Draft, contexts)), strict=True):
-        leaning: Side = "male" if slot.bias >= 0.5 else "female"
-        if direction == "both":
-            tasks += [SearchTask(context, "male", slot), SearchTask(context, "female", slot)]
-        else:
-            tasks.append(SearchTask(context, leaning if direction == "own" else direction, slot))
+    drafts = [Draft(context) for context in contexts]
+    scored = zip(contexts, scorer.guided(drafts), scorer.slots(drafts), strict=True)
+    for context, before, pronoun in scored:
+        leaning: Side = "male" if before.bias >= 0.5 else "female"
+        sides: tuple[Side, ...] = (
+            ("male", "female")
+            if direction == "both"
+            else (leaning if direction == "own" else direction,)
+        )
+        tasks += [SearchTask(context, side, before, pronoun) for side in sides]
     return tasks
 
 
@@ -679,8 +721,11 @@ def _measure_model(
 
     Seeds of which the model cannot score a sentence with a continuation are left out there.
     """
-    read: Callable[[Iterable[Draft]], Sequence[DraftSlot | None]]
-    read = scorer.continued if score == CONTINUATIONS else scorer.slots
+    read: Callable[[Iterable[Draft]], Sequence[DraftSlot | None]] = scorer.slots
+    if score == CONTINUATIONS:
+        read = scorer.continued
+    elif score == MAXIMISED:
+        read = scorer.guided
     kinds: dict[str, Sequence[Found | None]] = {
         "seeds": [None] * len(tasks),
         "found": results,

@@ -13,6 +13,13 @@ each gendered word in neutral carriers C ("They saw the … there."): some words
 them easier to predict, and that is no bias of the context. Ye et al. (2021), §2.1, define
 contextual bias as a link between gendered words and what is said of them, and leave open how it is
 measured.
+
+A causal model sees no words to the right, so its context is read through the whole text:
+$\log P(s) = \log P(\text{gendered words}) + \log P(U \mid \text{gendered words})$, and the first
+term is in the carriers too, so that it cancels:
+
+$\mathrm{context}(s) = \log P(s_m) - \log P(s_f) - \sum_{(m, f)} \tfrac1{|C|} \sum_{c \in C}
+[\log P(c(m)) - \log P(c(f))]$
 """
 
 from __future__ import annotations
@@ -26,6 +33,8 @@ import numpy as np
 
 from evenhand.errors import InputError
 from evenhand.instruments import Instrument, Run, instrument, option, shared_items
+from evenhand.models.causal import CausalLM
+from evenhand.models.likelihood import LanguageModel, is_causal, likelihoods
 from evenhand.models.masked import MaskedLM
 from evenhand.models.masked_scoring import coded_tokens, encode, hidden_log_probs
 from evenhand.models.pairs import shared_tokens
@@ -84,14 +93,14 @@ class _Sentence:
 
 @instrument(
     name="context",
-    subjects=("masked",),
+    subjects=("masked", "causal"),
     label="Contextual bias",
     question="Is what the sentences say likelier of men or of women?",
     above="what the sentences say is likelier of men",
     below="what the sentences say is likelier of women",
     formula="mean over sentences of PLL(U | male version) - PLL(U | female version), less the same "
     "for their gendered words in neutral carriers; PLL(U | s) = sum over the shared tokens u of "
-    "log P(u | s without u)",
+    "log P(u | s without u); for a causal model log P(s) in place of PLL(U | s)",
     source="our measure for the contextual bias of Ye et al. (2021)",
     stereotype=0,
     material="sentences with gendered words (one per line)",
@@ -143,7 +152,7 @@ class Context(Instrument):
         return read_texts(path, self.declaration.material)
 
     def measure(
-        self, subject: MaskedLM, material: Sequence[str] | None = None, run: Run = Run()
+        self, subject: LanguageModel, material: Sequence[str] | None = None, run: Run = Run()
     ) -> Measurement:
         texts = [" ".join(text.split()) for text in (EXAMPLES if material is None else material)]
         distinct = list(dict.fromkeys(text for text in texts if text))
@@ -157,7 +166,11 @@ class Context(Instrument):
             for word in _words(s)
         }
         pairs += [pair for filled in carriers.values() for pair in filled]
-        differences, tokens = _differences(subject, pairs, run)
+        differences, tokens = (
+            _causal_differences(subject, pairs, run)
+            if is_causal(subject)
+            else _differences(subject, pairs, run)
+        )
         count = len(next(iter(CARRIERS.values())))
         neutral = dict(zip(carriers, differences[len(sentences) :].reshape(-1, count), strict=True))
         used: list[int] = []
@@ -371,6 +384,27 @@ def _differences(
     answers = hidden_log_probs(model, rows, positions, **run.querying)
     sums = iter([float(answer.sum()) for answer in answers])
     return np.array([next(sums) - next(sums) if n > 0 else np.nan for n in counts]), counts
+
+
+def _causal_differences(
+    model: CausalLM, pairs: Sequence[Versions], run: Run
+) -> tuple[Floats, list[int]]:
+    """Log-likelihood of the first text less that of the second, and the tokens of the shorter one.
+
+    As for masked models, -1 and NaN where a text is too long.
+    """
+    if model.begin is None:
+        raise InputError(
+            f"context: expected a model that scores the first token of a text, got '{model.name}', "
+            "which has no token to begin with"
+        )
+    codes = [len(code.ids) for code in model.encode([text for texts, _ in pairs for text in texts])]
+    lengths = np.array(codes).reshape(-1, 2)
+    fits = lengths.max(axis=1) <= model.longest
+    chosen = [text for (texts, _), fit in zip(pairs, fits, strict=True) if fit for text in texts]
+    values = np.full(lengths.shape, np.nan)
+    values[fits] = likelihoods(model, chosen, **run.querying)[0].reshape(-1, 2)
+    return values[:, 0] - values[:, 1], np.where(fits, lengths.min(axis=1), -1).tolist()
 
 
 def _overlaps(token: tuple[int, int], spans: Spans) -> bool:
