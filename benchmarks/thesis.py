@@ -1,7 +1,7 @@
-"""Dobrzeniecka (2021) repeated on its own tables, and what the crossed model says of them.
+r"""Dobrzeniecka (2021) repeated on its own tables, and what the crossed model says of them.
 
-    python benchmarks/thesis.py FOLDER --out docs/results/thesis --figures docs/figures \\
-        [--vectors glove-400k.npz] [--draws 16000] [--seed 0]
+    python benchmarks/thesis.py FOLDER --out docs/results/thesis --figures docs/figures \
+        [--vectors glove-400k.npz] [--draws 4000] [--seed 0]
     python benchmarks/thesis.py --tables docs/results/thesis
 
 FOLDER has the published tables: religion, gender and race in Reddit and Google vectors
@@ -10,16 +10,16 @@ FOLDER has the published tables: religion, gender and race in Reddit and Google 
 occupations (genderProjections.csv), which are those of GloVe with 50 dimensions: `--vectors` is
 that file, as `benchmarks/measured_here.py vectors` writes it. Embedded GloVe vectors, before and
 after debiasing, stand in for tables that were not published. The first line writes results.csv.gz
-and the figures; NUTS runs only if NumPyro is installed. The second prints the tables of
+and the figures. The second prints the tables of
 docs/experiments/thesis.md from results.csv.gz, published values beside ours.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from evenhand.charts import save_charts
 from evenhand.instruments import judge_results
 from evenhand.judging import BiasTest, judge
 from evenhand.posterior import (
+    Change,
     CrossedPrior,
     Fit,
     Priors,
@@ -46,11 +47,11 @@ from evenhand.posterior import (
 )
 from evenhand.posterior.charts import level_forests, word_means
 from evenhand.posterior.checks import intra_class_correlation
-from evenhand.posterior.fits import contrast_draws, word_level_draws
+from evenhand.posterior.fits import word_level_draws
 from evenhand.posterior.tables import CONNECTIONS
 from evenhand.results import Measurement
 from evenhand.statistics.intervals import Floats
-from evenhand.statistics.mcmc import diagnose, hdi, hdi_error
+from evenhand.statistics.mcmc import hdi, hdi_error
 from evenhand.vectors.debias import debias
 from published import drop_zero, read_rows, save_rows
 
@@ -61,7 +62,7 @@ REDDIT, GOOGLE, GLOVE = "Reddit", "Google", "GloVe"
 MODELS = ("baseline", "coefficients", "separate")
 RELIGION, ISLAM = "religionReddit", "religionReddit, Islam"
 ISLAM_WORDS = ("imam", "islam", "mosque", "muslim", "quran")
-DELTA, OTHERS = "associated-different", ("associated-human", "associated-none", "human-none")
+DELTA, OTHERS = "associated-different", ("associated-human", "associated-none")
 RESULTS = "results.csv.gz"
 FIELDS = ("part", "table", "model", "query", "word")
 NUMBERS = ("value", "low", "high", "sd", "p")
@@ -105,9 +106,7 @@ LENGTHS = {"cosine": "", "Euclidean": "raw", "Euclidean, all of length one": "un
 
 CHANGE = "change of associated"
 AFTER = (DELTA, "associated-human", "associated-none")
-FAMILY = {topic: (CHANGE, *AFTER) for topic in TOPICS} | {
-    "gender": (CHANGE, *AFTER, "different-none")
-}
+FAMILY = dict.fromkeys(TOPICS, (CHANGE, *AFTER)) | {"gender": (CHANGE, *AFTER, "different-none")}
 """Tests of each protected word: one family for all words, topics and statements of a model."""
 
 
@@ -219,30 +218,43 @@ def compute(
         rows.extend(more)
         print(f"{rows[-1]['part']}: {rows[-1]['table']}", flush=True)
 
-    for name, path in find_tables(folder).items():
-        fits[name] = {}
-        report(measure_published(name, path, fits[name], settings))
-    report(measure_islam(fits[RELIGION]["coefficients"].table, settings))
-    glove = embedded_tables()
-    for topic, times in glove.items():
-        for when, distances in times.items():
-            table = read_table(distances)
-            name = f"{topic}{GLOVE}, {when}"
-            fits[name] = {"coefficients": fit(table, "coefficients", **settings)}
-            report(measure_embedded(name, table, settings))
-    report(judge_deltas([r for r in rows if r["query"] == DELTA and is_delta(r)]))
+    pairs = {
+        f"{t}Reddit": [folder / f"{n}.csv" for n in (f"{t}Reddit", debiased(t))] for t in TOPICS
+    }
+    pairs |= {f"{topic}{GLOVE}": tables for topic, tables in embedded_tables().items()}
+    crossed: dict[str, Fit] = {}
+    changes = {}
+    for name, tables in pairs.items():
+        changes[name] = change = compare_tables(*tables, **settings)
+        crossed |= dict(zip(names_of(name), (change.before, change.after), strict=True))
+        report(measure_change(name, change))
     for topic in TOPICS:
-        before, after = (folder / f"{n}.csv" for n in (f"{topic}Reddit", debiased(topic)))
-        report(measure_changes(f"{topic}Reddit", before, after, settings))
-        report(measure_changes(f"{topic}{GLOVE}", *glove[topic].values(), settings))
-    for model in ("separate", "crossed"):
-        report(check_statements(folder, model, settings))
+        name = f"{topic}{GOOGLE}"
+        crossed[name] = fit(folder / f"{name}.csv", **settings)
+    for name, result in crossed.items():
+        report(measure_crossed(name, result))
+        report(describe(name, result.table))
+        fits[name] = {}
+        if GLOVE in name:
+            fits[name]["coefficients"] = naive = fit(result.table, "coefficients", **settings)
+            report(measure_coefficients(name, naive))
+        else:
+            report(measure_published(name, folder / f"{name}.csv", fits[name], settings))
+    report(measure_islam(fits[RELIGION]["coefficients"].table, settings))
+    report(debias_embedded())
+    for source in (REDDIT, GOOGLE):
+        report(measure_controls(source, folder / f"control{source}.csv"))
+    report(judge_deltas([r for r in rows if "judgement" in r]))
+    of_reddit = {topic: changes[f"{topic}Reddit"] for topic in TOPICS}
+    report(check_statements("crossed", of_reddit, settings))
+    separate = {
+        topic: compare_tables(*pairs[f"{topic}Reddit"], "separate", **settings) for topic in TOPICS
+    }
+    report(check_statements("separate", separate, settings))
     report(measure_priors(folder / "religionGoogle.csv", settings))
     report(measure_euclidean())
     if vectors:
         report(measure_products(folder / "genderProjections.csv", vectors))
-    if importlib.util.find_spec("numpyro"):
-        report(time_nuts(read_table(folder / f"{RELIGION}.csv")))
     out.mkdir(parents=True, exist_ok=True)
     columns = (*FIELDS, *NUMBERS, "outcome")
     save_rows(out / RESULTS, [columns, *([r.get(name) for name in columns] for r in rows)])
@@ -250,73 +262,70 @@ def compute(
         draw(fits, figures)
 
 
-def is_delta(r: Row) -> bool:
-    """Whether a row is δ of a table before debiasing, at 95 %."""
-    return r["part"] in ("crossed, 95 %", "described") and "judgement" in r
-
-
 def debiased(topic: str) -> str:
     """The name of the table of a topic in Reddit vectors after debiasing."""
     return f"debiased{topic.capitalize()}Reddit"
 
 
-def find_tables(folder: Path) -> dict[str, Path]:
-    """The published tables by name, before and after debiasing."""
-    names = [f"{topic}{source}" for source in (REDDIT, GOOGLE) for topic in TOPICS]
-    names += [debiased(topic) for topic in TOPICS]
-    return {name: folder / f"{name}.csv" for name in names}
+def names_of(pair: str) -> tuple[str, str]:
+    """The names of the tables of a pair, before and after debiasing."""
+    if pair.endswith(REDDIT):
+        return pair, debiased(pair.removesuffix(REDDIT))
+    return pair, f"{pair}, debiased"
 
 
-def embedded_tables() -> dict[str, dict[str, Any]]:
+def is_after(name: str) -> bool:
+    """Whether a table is of debiased vectors."""
+    return "debiased" in name
+
+
+def embedded_tables() -> dict[str, list[Any]]:
     """The topics in embedded GloVe vectors, before and after hard debiasing."""
     v = eh.vectors.load("glove")
     return {
-        name: {
-            "before": eh.vectors.distance_table(v, topic := eh.lexicon.topic(name)),
-            "after": eh.vectors.distance_table(debias_hard(v, topic), topic),
-        }
+        name: [
+            eh.vectors.distance_table(v, topic := eh.lexicon.topic(name)),
+            eh.vectors.distance_table(debiased_vectors(v, topic), topic),
+        ]
         for name in TOPICS
     }
 
 
-def debias_hard(v: Any, topic: Any) -> Any:
-    """The vectors after hard debiasing, the topic's sets equalised."""
-    return debias(v, "hard", topic.definitional, options={"equalize": topic.equalize}).vectors
+def debiased_vectors(v: Any, topic: Any, method: str = "hard", **options: Any) -> Any:
+    """The vectors as `evenhand debias` makes them: as many dimensions as classes, less one."""
+    options["k"] = len(topic.classes) - 1
+    if method == "hard":
+        options["equalize"] = topic.equalize
+    return debias(v, method, topic.definitional, options=options).vectors
 
 
 def measure_published(
     name: str, path: Path, fits: dict[str, Fit], settings: Mapping[str, Any]
 ) -> Iterator[Row]:
-    """All models of a published table; those of the thesis count repeated rows."""
-    table, unique = read_table(path, duplicates="keep"), read_table(path)
-    after = name.startswith("debiased")
-    fits |= {m: fit(table, m, **settings) for m in (MODELS[1:] if after else MODELS)}
+    """The models of the thesis, which count repeated rows."""
+    table = read_table(path, duplicates="keep")
+    models = MODELS[1:] if is_after(name) else MODELS
+    fits |= {model: fit(table, model, **settings) for model in models}
     yield row("rows", name, value=table.rows)
-    if not after:
+    if not is_after(name):
         yield from measure_criteria("three models", name, fits)
         yield from measure_criteria("two models", name, {m: fits[m] for m in MODELS[:2]})
     yield from measure_coefficients(name, fits["coefficients"])
     for level, m in measure_levels(fits["separate"], PROB).items():
         for part in m.parts:
             yield measured("word", name, part, model="separate", query=level, word=part.query)
-    crossed = fit(unique, **settings)
-    yield from measure_crossed(name, crossed, judged=not after)
     if name == RELIGION:
-        yield from measure_criteria("crossed", name, {"crossed": crossed})
-        for m in measure_contrasts(crossed, PROB)[DELTA].select("class"):
-            yield measured("class", name, m, model="crossed")
         wide = Priors().update(["thesis.coefficient_sd=1"])
         yield from measure_coefficients(
             f"{name}, wide", fit(table, "coefficients", priors=wide, **settings)
         )
-    yield from describe(name, unique)
 
 
 def describe(name: str, table: Table) -> Iterator[Row]:
     """What the table says without a model."""
     mac, contrast = describe_table(table).measurements
     yield measured("MAC", name, mac, query="")
-    yield measured("described", name, contrast, query=DELTA, judgement=contrast)
+    yield measured("described", name, contrast, query=DELTA, **judged(name, contrast))
     if name == RELIGION:
         without = [word for word in table.words if word != "rabbi"]
         mac, _ = describe_table(table.select_words(without)).measurements
@@ -348,19 +357,28 @@ def measure_coefficients(name: str, result: Fit) -> Iterator[Row]:
         yield measured("contrast", name, m, model="coefficients")
 
 
-def measure_crossed(name: str, result: Fit, *, judged: bool) -> Iterator[Row]:
-    """Contrasts at 89 %; that of δ before debiasing is judged at 95 %."""
+def measure_crossed(name: str, result: Fit) -> Iterator[Row]:
+    """Contrasts at 89 %; δ at 95 %, as it is judged."""
     for m in measure_contrasts(result, PROB).values():
         yield measured("contrast", name, m, model="crossed")
     delta = measure_contrasts(result)[DELTA]
-    yield measured("crossed, 95 %", name, delta, **({"judgement": delta} if judged else {}))
+    yield measured("crossed, 95 %", name, delta, **judged(name, delta))
+    if name == RELIGION:
+        yield from measure_criteria("crossed", name, {"crossed": result})
+        for m in measure_contrasts(result, PROB)[DELTA].select("class"):
+            yield measured("class", name, m, model="crossed")
+
+
+def judged(name: str, m: Measurement) -> Row:
+    """What is judged: δ of the complete tables before debiasing, where it is not 0 by design."""
+    return {} if is_after(name) or name == ISLAM else {"judgement": m}
 
 
 def measure_islam(table: Table, settings: Mapping[str, Any]) -> Iterator[Row]:
     """The words of Islam alone, and mean distances of its stereotypes and of the others."""
     islam = table.select_words(ISLAM_WORDS)
     yield from measure_coefficients(ISLAM, fit(islam, "coefficients", **settings))
-    yield from measure_crossed(ISLAM, fit(islam, **settings), judged=False)
+    yield from measure_crossed(ISLAM, fit(islam, **settings))
     stereotype = table.group[table.attribute] == 0
     own = np.isin(np.array(table.words), ISLAM_WORDS)[table.word]
     associated = {islam.attributes[j] for j in islam.attribute[islam.connection == 0]}
@@ -371,29 +389,45 @@ def measure_islam(table: Table, settings: Mapping[str, Any]) -> Iterator[Row]:
             yield row("mean", RELIGION, query=query, word=word, value=mean)
 
 
-def measure_embedded(name: str, table: Table, settings: Mapping[str, Any]) -> Iterator[Row]:
-    """A table of embedded vectors."""
-    before = name.endswith("before")
-    yield from measure_crossed(name, fit(table, **settings), judged=before)
-    for r in describe(name, table):
-        if before or r["part"] != "described":
-            yield r
-        else:
-            yield {k: v for k, v in r.items() if k != "judgement"}
-    if name == f"religion{GLOVE}, before":
-        v, topic = eh.vectors.load("glove"), eh.lexicon.topic("religion")
-        others = {
-            "hard": debias_hard(v, topic),
-            "soft, λ = .2": debias(v, "soft", topic.definitional).vectors,
-            "soft, sums as printed": debias(
-                v, "soft", topic.definitional, options={"scale": "sum"}
-            ).vectors,
-        }
-        first = eh.measure(v, topic, "mac")
-        for method, fair in others.items():
-            change = eh.compare(first, eh.measure(fair, topic, "mac")).change
-            ends = {"value": change.value, "low": change.low, "high": change.high}
-            yield row("change of MAC", name, query=method, **ends)
+def debias_embedded() -> Iterator[Row]:
+    """The change of MAC of religion by hard and soft debiasing, embedded GloVe."""
+    v, topic = eh.vectors.load("glove"), eh.lexicon.topic("religion")
+    others = {
+        "hard": debiased_vectors(v, topic),
+        "soft, λ = .2": debiased_vectors(v, topic, "soft"),
+        "soft, with sums as printed": debiased_vectors(v, topic, "soft", scale="sum"),
+    }
+    first = eh.measure(v, topic, "mac")
+    for method, fair in others.items():
+        change = eh.compare(first, eh.measure(fair, topic, "mac"))[0].change
+        ends = {"value": change.value, "low": change.low, "high": change.high}
+        yield row("change of MAC", f"religion{GLOVE}", query=method, **ends)
+
+
+def measure_controls(source: str, path: Path) -> Iterator[Row]:
+    """MAC of the control words, those about people (`human` in the table) and the others."""
+    import pandas as pd
+
+    listed = pd.read_csv(path)
+    for topic in TOPICS:
+        own = read_table(path.with_name(f"{topic}{source}.csv"))
+        stereotypes = [w for w, group in zip(own.attributes, own.group, strict=True) if not group]
+        chosen = listed[listed["word_to_compare"].isin(stereotypes)]
+        people = chosen["connection"] == "human"
+        for query, part in (("about people", chosen[people]), ("others", chosen[~people])):
+            wide = part.drop_duplicates(["protected_word", "word_to_compare"]).pivot(
+                index="protected_word", columns="word_to_compare", values="cosine_distance"
+            )
+            table = eh.vectors.DistanceTable(
+                topic=topic,
+                protected=tuple(wide.index),
+                protected_class=(query,) * len(wide),
+                attributes=tuple(wide.columns),
+                attribute_class=("stereotype",) * wide.shape[1],
+                distance=wide.to_numpy(),
+            )
+            m = eh.vectors.mac_of_table(table)
+            yield measured("controls", f"{topic}{source}", m, query=query)
 
 
 def judge_deltas(rows: Sequence[Row]) -> Iterator[Row]:
@@ -406,28 +440,26 @@ def judge_deltas(rows: Sequence[Row]) -> Iterator[Row]:
             yield row("judged", r["table"], model=part, query=DELTA, outcome=j.outcome, **numbers)
 
 
-def measure_changes(
-    name: str, before: Any, after: Any, settings: Mapping[str, Any]
-) -> Iterator[Row]:
+def measure_change(name: str, change: Change) -> Iterator[Row]:
     """Associated-none before, after, and the paired change."""
-    compared = compare_tables(before, after, **settings).contrasts(PROB)["associated-none"]
+    compared = change.contrasts(PROB)["associated-none"]
     for when in ("before", "after", "change"):
         e = getattr(compared, when)
         ends = {"value": e.value, "low": e.low, "high": e.high}
         yield row("change", name, model=when, query="associated-none", **ends)
 
 
-def check_statements(folder: Path, model: str, settings: Mapping[str, Any]) -> Iterator[Row]:
-    """What the judge says of every test of every word; values without a model beside it."""
+def check_statements(
+    model: str, changes: Mapping[str, Change], settings: Mapping[str, Any]
+) -> Iterator[Row]:
+    """What the judge says of every test of every word; `sd` is the value without a model."""
     tests, rows = [], []
-    for topic in TOPICS:
-        tables = [read_table(folder / f"{n}.csv") for n in (f"{topic}Reddit", debiased(topic))]
-        compared = compare_tables(*tables, model, **settings)
-        spread = float(fit(tables[1], "separate", **settings).draws["sigma"].mean())
-        changed, after = (levels_by_word(f) for f in (compared.change, compared.after))
-        cells, moved = (cell_means(t) for t in (compared.after.table, compared.change.table))
-        words = compared.after.table
-        for i, word in enumerate(words.words):
+    for topic, change in changes.items():
+        changed, after = (levels_by_word(f) for f in (change.change, change.after))
+        moved, cells = (cell_means(f.table) for f in (change.change, change.after))
+        table = change.after.table
+        spread = float(fit(table, "separate", **settings).draws["sigma"].mean())
+        for i, word in enumerate(table.words):
             for query in FAMILY[topic]:
                 first, _, second = query.partition("-")
                 if query == CHANGE:
@@ -435,28 +467,31 @@ def check_statements(folder: Path, model: str, settings: Mapping[str, Any]) -> I
                 else:
                     draws = after[i, first] - after[i, second]
                     plain = cells[i, first] - cells[i, second]
-                low, high = hdi(draws, 0.95)
-                tests.append(
-                    BiasTest(
-                        metric=query,
-                        query=word,
-                        label=query,
-                        subject=topic,
-                        value=float(draws.mean()),
-                        low=low,
-                        high=high,
-                        error=hdi_error(draws, 0.95),
-                        role="decides",
-                        size="spread",
-                        spread=spread,
-                    )
-                )
-                rows.append((words.word_class[i], plain))
+                rows.append((table.word_class[i], plain))
+                tests.append(word_test(topic, word, query, draws, spread))
     for (group, plain), j in zip(rows, judge(tests), strict=True):
         t = j.test
-        numbers = {"value": t.value, "low": j.low, "high": j.high, "sd": plain, "p": j.family}
         where = {"model": model, "query": t.metric, "word": f"{t.query}|{group}"}
+        numbers = {"value": t.value, "low": j.low, "high": j.high, "sd": plain, "p": j.family}
         yield row("statement", t.subject, outcome=j.outcome, **where, **numbers)
+
+
+def word_test(topic: str, word: str, query: str, draws: Floats, spread: float) -> BiasTest:
+    """The test of a difference; sizes are in units of the distances' spread."""
+    low, high = hdi(draws, 0.95)
+    return BiasTest(
+        metric=query,
+        query=word,
+        label=query,
+        subject=topic,
+        value=float(draws.mean()),
+        low=low,
+        high=high,
+        error=hdi_error(draws, 0.95),
+        role="decides",
+        size="spread",
+        spread=spread,
+    )
 
 
 def levels_by_word(result: Fit) -> dict[tuple[int, str], Floats]:
@@ -549,52 +584,13 @@ def measure_products(path: Path, vectors: Path) -> Iterator[Row]:
         yield row("products", name, query="with length", value=length)
 
 
-def time_nuts(table: Table) -> Iterator[Row]:
-    """Exact draws and NUTS of every model: seconds, effective draws, and a contrast by both."""
-    from posterior import exact, numpyro, timed, worst
-
-    for model in (*MODELS, "crossed"):
-        engines: dict[str, Callable[[], Any]] = {
-            "exact": lambda m=model: exact(table, m),  # type: ignore[misc]
-            "NUTS": numpyro(table, model, dense=model in MODELS),
-        }
-        drawn = {}
-        for name, engine in engines.items():
-            drawn[name], seconds = timed(engine, repeats=5 if name == "exact" else 1)
-            size = worst(drawn[name])
-            yield row("NUTS", model, model=name, query="time", value=seconds, sd=size)
-        shared = sorted({*drawn["exact"]} & {*drawn["NUTS"]})
-        gap = max(float(gaps(drawn["exact"][k], drawn["NUTS"][k]).max()) for k in shared)
-        count = sum(drawn["exact"][k][0, 0].size for k in shared)
-        yield row("NUTS", model, query="gap", value=gap, sd=count)
-        for name, draws in drawn.items():
-            q = quantity(model, draws)
-            yield row(
-                "NUTS", model, model=name, query="quantity", value=q.mean(), sd=q.std(ddof=1)
-            )
-
-
-def quantity(model: str, draws: Mapping[str, Floats]) -> Floats:
-    """δ, or associated-none, or the error of the distances."""
-    if model == "crossed":
-        return draws["delta"]
-    return draws["co"][..., 0] - draws["co"][..., 3] if model == "coefficients" else draws["sigma"]
-
-
-def gaps(first: Floats, second: Floats) -> Floats:
-    """Differences of the means of two sets of draws, in Monte Carlo errors."""
-    errors = []
-    for draws in (first, second):
-        size = diagnose(draws.reshape(*draws.shape[:2], -1))[1].reshape(draws.shape[2:])
-        errors.append(draws.std(axis=(0, 1), ddof=1) / np.sqrt(size))
-    difference = first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))
-    return np.asarray(np.abs(difference) / np.hypot(*errors))
-
-
 def draw(fits: Mapping[str, Mapping[str, Fit]], figures: Path) -> None:
     """The figures of §4.2, §5.1 and §5.2."""
     pairs = {topic: {"before": f"{topic}Reddit", "after": debiased(topic)} for topic in TOPICS}
-    embedded = {t: {w: f"{t}{GLOVE}, {w}" for w in ("before", "after")} for t in TOPICS}
+    embedded = {
+        topic: dict(zip(("before", "after"), names_of(f"{topic}{GLOVE}"), strict=True))
+        for topic in TOPICS
+    }
 
     def chosen(names: Mapping[str, str], model: str) -> dict[str, Fit]:
         return {when: fits[name][model] for when, name in names.items()}
@@ -612,7 +608,18 @@ def draw(fits: Mapping[str, Mapping[str, Fit]], figures: Path) -> None:
     for name, tables in (("thesis-coefficients", pairs), ("thesis-coefficients-glove", embedded)):
         panels = {topic: chosen(tables[topic], "coefficients") for topic in TOPICS}
         charts[name] = level_forests(panels, PROB)
-    save_charts(charts, figures)
+    for path in save_charts(charts, figures):
+        path.write_text(shrink(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def shrink(svg: str) -> str:
+    """The picture without what an image on a page does not show, positions to .1 pixel."""
+    hidden = r' (?:aria-[a-z]+|role|class|pointer-events|stroke-miterlimit)="[^"]*"| opacity="1"'
+    return re.sub(
+        r"-?\d+\.\d{2,}",
+        lambda number: f"{float(number.group()):.1f}".removesuffix(".0"),
+        re.sub(hidden, "", svg),
+    )
 
 
 # -------------------------------------------------------------------------------------- printing
@@ -672,7 +679,6 @@ def print_tables(folder: Path) -> None:
     print_scale(results)
     print_distances(results)
     print_products(results)
-    print_nuts(results)
 
 
 def print_rows(header: Iterable[str], rows: Iterable[Iterable[str]], title: str = "") -> None:
@@ -687,38 +693,27 @@ def print_rows(header: Iterable[str], rows: Iterable[Iterable[str]], title: str 
 
 def print_criteria(results: Results) -> None:
     """WAIC of the models, the published values in brackets."""
-    for part, published in (("two models", TWO), ("three models", WAIC)):
-        rows = []
+    rows = []
+    for part, section, published in (("two models", "§3.5", TWO), ("three models", "§4.1", WAIC)):
         for model, theirs in published.items():
             waic, gap = (
                 results.one(part, RELIGION, model=model, query=q) for q in ("WAIC", "difference")
             )
-            best = not theirs[3]
-            ours = [show(waic[k], 0) for k in ("value", "sd", "p")]
-            ours += [show(gap["value"], 0), "" if best else show(gap["sd"], 0), show(gap["p"], 2)]
-            known = ["" if x is None or (best and i == 3) else f" ({x})" for i, x in enumerate(theirs)]
-            rows.append((model, *(a + b for a, b in zip(ours, known, strict=True))))
-        print_rows(("", "WAIC", "SE", "p", "difference", "SE of it", "weight"), rows, part)
+            ours = [*(show(waic[k], 0) for k in ("value", "sd", "p")), show(gap["value"], 0)]
+            ours += [show(gap["sd"], 0) if theirs[3] else "", show(gap["p"], 2)]
+            known = [f" ({x})" if x else "" for x in theirs]
+            cells = (a + b for a, b in zip(ours, known, strict=True))
+            rows.append((f"{section} {model}", *cells))
+    print_rows(("religion", "WAIC", "SE", "p", "difference", "SE of it", "weight"), rows)
     rows = []
-    for source in (REDDIT, GOOGLE):
-        for topic in TOPICS:
-            name = f"{topic}{source}"
-            if name == RELIGION:
-                continue
-            cells = [
-                results.one("three models", name, model=m, query="WAIC") for m in MODELS
-            ]
-            weight = results.one("three models", name, model="separate", query="difference")["p"]
-            rows.append(
-                (
-                    f"{source}, {topic}",
-                    f"{float(results.one('rows', name)['value']):,.0f}",
-                    *(f"{show(c['value'], 0)} ({show(c['sd'], 0)}, {show(c['p'], 0)})" for c in cells),
-                    show(weight, 2),
-                )
-            )
+    for name in (f"{topic}{source}" for source in (REDDIT, GOOGLE) for topic in TOPICS):
+        cells = [results.one("three models", name, model=m, query="WAIC") for m in MODELS]
+        weight = results.one("three models", name, model="separate", query="difference")["p"]
+        numbers = [f"{show(c['value'], 0)} ({show(c['sd'], 0)}, {show(c['p'], 0)})" for c in cells]
+        size = f"{float(results.one('rows', name)['value']):,.0f}"
+        rows.append((label(name), size, *numbers, show(weight, 2)))
     print_rows(("WAIC (SE, p)", "rows", *MODELS, "weight of separate"), rows)
-    print(f"crossed: {show(results.one('crossed', RELIGION, query='WAIC')['value'], 0)}")
+    print(f"\ncrossed: {show(results.one('crossed', RELIGION, query='WAIC')['value'], 0)}")
 
 
 def print_coefficients(results: Results) -> None:
@@ -743,23 +738,25 @@ def print_coefficients(results: Results) -> None:
         label = "Islam words only" if name == ISLAM else "religion"
         print_rows((label, "ours", "sd", "published", "sd", "ours less none", "published"), rows)
     wide = results.select("coefficient", table=f"{RELIGION}, wide")
-    print("co ~ N(0, 1), sd:", ", ".join(show(r["sd"]) for r in wide))
-    rows = []
-    for topic in TOPICS:
-        for when, name in (("before", f"{topic}Reddit"), ("after", debiased(topic))):
-            r = results.one("contrast", name, model="coefficients", query="associated-none")
-            rows.append((topic, when, with_interval(r)))
-    print_rows(("co less co[none], associated", "", ""), rows)
+    print("\nco ~ N(0, 1), sd:", ", ".join(show(r["sd"]) for r in wide))
 
 
 def print_mac(results: Results) -> None:
-    """MAC of all tables."""
-    rows = [
-        (r["table"], MAC.get(r["table"], ""), with_interval(r)) for r in results.select("MAC")
-    ]
-    print_rows(("MAC", "published", "from the table, 95 %"), [(label(n), *c) for n, *c in rows])
+    """MAC of all tables, and of control words."""
+    rows = []
+    for source in (REDDIT, GOOGLE, GLOVE):
+        for topic in TOPICS:
+            name, after = f"{topic}{source}", names_of(f"{topic}{source}")[1]
+            of = [*results.select("MAC", table=name), *results.select("controls", table=name)]
+            cells = [with_interval(r) for r in of] + [""] * (3 - len(of))
+            fair = "" if source == GOOGLE else with_interval(results.one("MAC", after))
+            rows.append((label(name), MAC.get(name, ""), cells[0], fair, *cells[1:]))
+    columns = ("", "published", "MAC, 95 %", "hard debiased", "control words: people", "others")
+    print_rows(columns, rows)
     rows = [(r["query"], with_interval(r)) for r in results.select("change of MAC")]
-    print_rows(("debiasing", "change of MAC"), rows)
+    print_rows(("GloVe, religion", "change of MAC"), rows)
+    rabbi = results.one("MAC", f"{RELIGION}, without rabbi")
+    print(f"\nwithout rabbi: {show(rabbi['value'])}")
 
 
 def label(name: str) -> str:
@@ -768,56 +765,45 @@ def label(name: str) -> str:
         name = name.replace(debiased(topic), f"Reddit, {topic}, debiased")
         for source in (REDDIT, GOOGLE, GLOVE):
             name = name.replace(f"{topic}{source}", f"{source}, {topic}")
-    return name.replace(", before", "").replace(", after", ", debiased")
+    return name
 
 
 def print_contrasts(results: Results) -> None:
-    """δ with what the judge says, then all contrasts."""
+    """δ with what the judge says, then the contrasts with control words."""
     rows = []
     for r in results.select("judged", model="crossed, 95 %"):
         name = r["table"]
-        crossed, plain = (
-            results.one(part, name, query=DELTA) for part in ("crossed, 95 %", "described")
-        )
+        plain = results.one("described", name)
         permuted = results.one("judged", name, model="described")
-        naive = results.select("contrast", table=name, model="coefficients", query=DELTA)
-        p = float(permuted["p"])
-        rows.append(
-            (
-                label(name),
-                *(with_interval(n) for n in naive or [])
-                if naive
-                else ("",),
-                with_interval(results.one("contrast", name, model="crossed", query=DELTA)),
-                share(crossed["p"]),
-                r["outcome"],
-                with_interval(plain),
-                "< .001" if p < 0.001 else show(p),
-                permuted["outcome"],
-            )
-        )
-    print_rows(
-        (
-            DELTA,
-            "coefficients, 89 %",
-            "crossed, 89 %",
-            "P(< 0)",
-            "judge",
-            "no model, 95 %",
-            "p (Holm)",
-            "judge",
-        ),
-        rows,
-    )
+        naive, crossed = both(results, name, DELTA)
+        own = (with_interval(plain), below(permuted["p"]), permuted["outcome"])
+        rows.append((label(name), naive, *crossed, r["outcome"], *own))
+    models = ("coefficients, 89 %", "crossed, 89 %", "P(< 0)")
+    columns = (*models, "judge", "no model, 95 %", "p (Holm)", "judge")
+    print_rows((DELTA, *columns), rows)
     rows = []
-    for name in dict.fromkeys(r["table"] for r in results.select("contrast", model="crossed")):
-        shown = (DELTA, *OTHERS) if name == ISLAM or "debiased" in name or ", after" in name else OTHERS
-        for query in shown:
-            r = results.one("contrast", name, model="crossed", query=query)
-            naive = results.select("contrast", table=name, model="coefficients", query=query)
-            by = with_interval(naive[0]) if naive else ""
-            rows.append((label(name), query, by, with_interval(r), share(r["p"])))
-    print_rows(("", "contrast", "coefficients", "crossed", "P(< 0) by crossed"), rows)
+    names = [r["table"] for r in results.select("contrast", model="crossed", query=DELTA)]
+    for name in names:
+        cells = []
+        for query in (DELTA, *OTHERS) if name == ISLAM else () if is_after(name) else OTHERS:
+            naive, crossed = both(results, name, query)
+            cells.append((label(name), query, naive, *crossed))
+        rows += cells
+    print_rows(("", "contrast", *models), rows)
+
+
+def both(results: Results, name: str, query: str) -> tuple[str, tuple[str, str]]:
+    """A contrast by coefficients, and by crossed with P(< 0)."""
+    naive, crossed = (
+        results.one("contrast", name, model=model, query=query)
+        for model in ("coefficients", "crossed")
+    )
+    return with_interval(naive), (with_interval(crossed), share(crossed["p"]))
+
+
+def below(p: str) -> str:
+    """A p-value with three decimals."""
+    return "< .001" if float(p) < 0.0005 else show(p)
 
 
 def print_priors(results: Results) -> None:
@@ -959,11 +945,11 @@ def print_scale(results: Results) -> None:
 
 def print_distances(results: Results) -> None:
     """The association contrast by three distances."""
-    rows = []
-    for r in results.select("distance"):
-        p = float(r["p"])
-        shown = "< .001" if p < 0.001 else show(p)
-        rows.append((r["table"], r["query"], show(r["sd"], 2), with_interval(r, 2), shown, r["outcome"]))
+    rows = [
+        (*names, show(r["sd"], 2), with_interval(r, 2), below(r["p"]), r["outcome"])
+        for r in results.select("distance")
+        for names in [(r["table"], r["query"])]
+    ]
     columns = ("GloVe", "distance", "rank correlation with cosine", "d, 95 %", "p (Holm)", "judge")
     print_rows(columns, rows)
 
@@ -979,28 +965,16 @@ def print_products(results: Results) -> None:
         of = {r["query"]: r["value"] for r in results.select("products", table=name)}
         sides = [f"{float(of[k]):.0f} of 12" for k in ("he", "she")]
         rows.append((name, *sides, show(of["correlation"], 2), show(of["with length"], 2)))
-    columns = ("nearer to the own side", "he", "she", "correlation of he and she", "with the length")
+    columns = (
+        "nearer to the own side",
+        "he",
+        "she",
+        "correlation of he and she",
+        "with the length",
+    )
     print_rows(columns, rows)
     r = results.one("products", "projections")
     print(f"projections: {with_interval(r)}, p {float(r['p']):.2g}")
-
-
-def print_nuts(results: Results) -> None:
-    """Exact draws and NUTS."""
-    rows = []
-    for model in dict.fromkeys(r["table"] for r in results.select("NUTS")):
-        cells, rates = [], []
-        for engine in ("exact", "NUTS"):
-            time = results.one("NUTS", model, model=engine, query="time")
-            q = results.one("NUTS", model, model=engine, query="quantity")
-            rates.append(float(time["sd"]) / float(time["value"]))
-            cells += [f"{show(q['value'], 4)} ({show(q['sd'], 4)})"]
-            cells += [f"{float(time['value']):.2g}", show(time["sd"], 0), f"{rates[-1]:,.0f}"]
-        gap = results.one("NUTS", model, query="gap")
-        rows.append((model, *cells, f"{show(gap['value'], 1)} of {show(gap['sd'], 0)}"))
-    names = ("mean (sd)", "CPU s", "ESS", "ESS/s")
-    columns = ("", *(f"{e}: {n}" for e in ("exact", "NUTS") for n in names), "largest gap")
-    print_rows(columns, rows)
 
 
 if __name__ == "__main__":
@@ -1010,7 +984,7 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=Path("thesis"), help="folder for the results")
     parser.add_argument("--figures", type=Path, help="folder for the figures")
     parser.add_argument("--vectors", type=Path, help="GloVe vectors with 50 dimensions")
-    parser.add_argument("--draws", type=int, default=16_000, help="draws from each posterior")
+    parser.add_argument("--draws", type=int, default=4000, help="draws from each posterior")
     parser.add_argument("--seed", type=int, default=0, help="seed of all random draws")
     options = vars(parser.parse_args())
     if options.pop("tables"):
