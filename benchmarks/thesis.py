@@ -399,7 +399,7 @@ def debias_embedded() -> Iterator[Row]:
     }
     first = eh.measure(v, topic, "mac")
     for method, fair in others.items():
-        change = eh.compare(first, eh.measure(fair, topic, "mac"))[0].change
+        change = eh.compare(first, eh.measure(fair, topic, "mac")).change
         ends = {"value": change.value, "low": change.low, "high": change.high}
         yield row("change of MAC", f"religion{GLOVE}", query=method, **ends)
 
