@@ -802,8 +802,9 @@ def both(results: Results, name: str, query: str) -> tuple[str, tuple[str, str]]
 
 
 def below(p: str) -> str:
-    """A p-value with three decimals."""
-    return "< .001" if float(p) < 0.0005 else show(p)
+    """A p-value with two decimals, three below .01: some are counted from random draws."""
+    x = float(p)
+    return "< .001" if x < 0.0005 else show(x, 3 if x < 0.01 else 2)
 
 
 def print_priors(results: Results) -> None:
@@ -817,8 +818,8 @@ def print_priors(results: Results) -> None:
 
 def print_islam(results: Results) -> None:
     """Where the difference of Islam comes from."""
-    rows = [(r["query"], with_interval(r)) for r in results.select("class")]
-    print_rows(("class", "δ"), rows)
+    classes = [f"{r['query']} {with_interval(r)}" for r in results.select("class")]
+    print("\nδ by class:", "; ".join(classes))
     rows = []
     for query in ("the four", "the seven others"):
         found = results.select("mean", query=query)
@@ -889,7 +890,7 @@ def print_statements(results: Results) -> None:
             )
             cells.append(f"{outcome} ({counts})")
         rows.append((s.topic, f"“{s.quote}”", *cells))
-    print_rows(("", "§5.2", "words of the table", "by separate", "by crossed"), rows)
+    print_rows(("", "§5.2", "in the table", "by separate", "by crossed"), rows)
 
 
 def print_words(results: Results) -> None:

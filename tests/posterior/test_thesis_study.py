@@ -26,7 +26,7 @@ def test_the_page_has_the_published_numbers(capsys, monkeypatch):
         assert line in page, line
 
 
-def tests_of(*outcomes):
+def outcomes_of(*outcomes):
     """One test per word: its value and what the judge says; "!" is a value below 0."""
     return [
         {
@@ -54,12 +54,12 @@ def tests_of(*outcomes):
 )
 def test_the_rule_of_a_statement(sign, some, outcomes, expected):
     statement = thesis.Statement("gender", "…", (thesis.DELTA,), sign, some=some)
-    assert thesis.judge_statement(statement, tests_of(*outcomes)) == expected
+    assert thesis.judge_statement(statement, outcomes_of(*outcomes)) == expected
 
 
 def test_a_statement_about_one_class_has_no_words_of_another():
     statement = thesis.Statement("gender", "…", (thesis.DELTA,), 1, of="woman")
-    assert thesis.judge_statement(statement, tests_of("found"))[0] == "0, 0, 0"
+    assert thesis.judge_statement(statement, outcomes_of("found"))[0] == "0, 0, 0"
 
 
 @pytest.mark.slow
