@@ -2,7 +2,8 @@
 
     python benchmarks/posterior.py [TABLE.csv] [--models baseline,coefficients,separate,crossed]
 
-The effective sample is that of the worst of all quantities, the smaller of bulk and tail. NUTS has
+The effective sample is that of the worst of all quantities, the smaller of bulk and tail. The gap
+is the largest difference of a mean from the exact draws, in Monte Carlo errors. NUTS has
 four chains of 1,000 draws after 1,000 steps of warm-up; NumPyro's is timed compiled, with its own
 settings and, for the models of Dobrzeniecka (2021), also with a dense mass matrix. PyMC runs only
 if installed. The default table is simulated, of the size of the religion table of Dobrzeniecka
@@ -30,7 +31,7 @@ Draws = dict[str, np.ndarray[Any, Any]]
 def main(table: Table, models: list[str]) -> None:
     """Print one table."""
     print(f"{table.source}: {table.rows:,} rows; ESS: the worst quantity, bulk or tail")
-    print(f"{'model':14}{'engine':24}{'CPU s':>9}{'ESS':>8}{'ESS/s':>12}{'exact is':>12}")
+    print(f"{'model':14}{'engine':24}{'CPU s':>9}{'ESS':>8}{'ESS/s':>12}{'exact is':>12}{'gap':>8}")
     for model in models:
         engines: dict[str, Callable[[], Draws]] = {"exact": lambda m=model: exact(table, m)}  # type: ignore[misc]
         if importlib.util.find_spec("numpyro"):
@@ -39,14 +40,19 @@ def main(table: Table, models: list[str]) -> None:
                 engines["NumPyro NUTS, dense"] = numpyro(table, model, dense=True)
         if importlib.util.find_spec("pymc") and model in THESIS:
             engines["PyMC NUTS"] = lambda m=model: pymc(table, m)  # type: ignore[misc]
-        reference = 0.0
+        reference, first = 0.0, None
         for name, engine in engines.items():
             draws, seconds = timed(engine, repeats=5 if name == "exact" else 1)
             size = worst(draws)
             rate = size / seconds
             reference = reference or rate
-            ratio = "" if name == "exact" else f"{reference / rate:,.0f} ×"
-            print(f"{model:14}{name:24}{seconds:>9.3f}{size:>8.0f}{rate:>12,.0f}{ratio:>12}")
+            ratio = gap = ""
+            if first is None:
+                first = draws
+            else:
+                ratio, gap = f"{reference / rate:,.0f} ×", f"{largest_gap(first, draws):.1f}"
+            row = f"{model:14}{name:24}{seconds:>9.3f}{size:>8.0f}{rate:>12,.0f}{ratio:>12}{gap:>8}"
+            print(row, flush=True)
 
 
 def timed(engine: Callable[[], Draws], repeats: int) -> tuple[Draws, float]:
@@ -65,6 +71,19 @@ def worst(draws: Draws) -> float:
     return min(
         float(np.minimum(*diagnose(x.reshape(*x.shape[:2], -1))[1:]).min()) for x in draws.values()
     )
+
+
+def largest_gap(first: Draws, second: Draws) -> float:
+    """The largest difference of the means of a quantity, in Monte Carlo errors."""
+    largest = 0.0
+    for name in {*first} & {*second}:
+        errors = []
+        for draws in (first[name], second[name]):
+            size = diagnose(draws.reshape(*draws.shape[:2], -1))[1].reshape(draws.shape[2:])
+            errors.append(draws.std(axis=(0, 1), ddof=1) / np.sqrt(size))
+        difference = first[name].mean(axis=(0, 1)) - second[name].mean(axis=(0, 1))
+        largest = max(largest, float(np.max(np.abs(difference) / np.hypot(*errors))))
+    return largest
 
 
 def exact(table: Table, model: str) -> Draws:

@@ -302,3 +302,16 @@ def test_simulated_attributes_are_correlated_on_request():
         assert (pairs, others) == pytest.approx((0.5, 0.0), abs=0.06)
     default = simulate(seed=4)
     assert np.array_equal(default.distance, simulate(seed=4, correlated=(3, 0.0)).distance)
+
+
+def test_euclidean_distances_are_not_taken_for_cosine_distances():
+    table = pd.DataFrame(
+        {
+            "protectedWord": ["imam", "imam"],
+            "wordToCompare": ["violent", "kind"],
+            "connection": ["associated", "human"],
+            "euclideanDistance": [0.9, 1.1],
+        }
+    )
+    with pytest.raises(FileError, match="cosineDistance"):
+        read_table(table)

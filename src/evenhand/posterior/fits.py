@@ -362,7 +362,7 @@ def measure_levels(fit: Fit, prob: float = 0.95) -> dict[str, Measurement]:
         level: np.bincount(table.word[_rows_of(table, level)], minlength=len(table.words))
         for level in fit.levels
     }
-    for i, level, draws in _word_level_draws(fit):
+    for i, level, draws in word_level_draws(fit):
         words[level].append(
             _measure(
                 fit,
@@ -460,7 +460,7 @@ def _delta_parts(fit: Fit, prob: float) -> Iterator[Measurement]:
         )
 
 
-def _word_level_draws(fit: Fit) -> Iterator[tuple[int, str, Floats]]:
+def word_level_draws(fit: Fit) -> Iterator[tuple[int, str, Floats]]:
     """Word, level and the draws of their mean: a sum of effects, or the model's own c."""
     draws, entries, table = fit.draws, fit.entries, fit.table
     if ALL in fit.levels:
