@@ -38,12 +38,12 @@ from evenhand.fewshot.answers import (
 )
 from evenhand.fewshot.baseline import predict_baseline
 from evenhand.fewshot.data import Dataset
-from evenhand.fewshot.episodes import Episodes, sample
+from evenhand.fewshot.episodes import Episodes, episode_rows, sample
 from evenhand.fewshot.features import load_word_vectors
 from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, read_as, swap_gender
-from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress
+from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress, choose_pooling
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import (
     document,
@@ -62,9 +62,9 @@ from evenhand.summary import summarize
 if TYPE_CHECKING:
     from evenhand.fewshot.features import FeatureStore
     from evenhand.fewshot.training import Source
+    from evenhand.models.base import LoadedModel
     from evenhand.models.causal import CausalModel
     from evenhand.models.endpoint import EndpointSettings
-    from evenhand.models.masked import MaskedModel
     from evenhand.models.memory import ModelSource
     from evenhand.models.writing import Writer
 
@@ -400,7 +400,8 @@ class RunMaterial:
     Zein 2021, §4.1.2), read through the mitigation of the test, and their neutral versions.
 
     `swapped` has the row of a text's counterfactual and `neutral` that of its neutral version,
-    where there are some; `plain` is the row of the first text as it is.
+    where there are some; `plain` is the row of the first text as it is. `index` has the number of
+    each of these rows among the texts where some are left out.
     """
 
     dataset: Dataset
@@ -411,15 +412,50 @@ class RunMaterial:
     plain: int = 0
     swapped: Ints | None = field(default=None, repr=False)
     neutral: Ints | None = field(default=None, repr=False)
+    index: Ints | None = field(default=None, repr=False)
 
     def training(self, part: SplitEpisodes, number: int) -> Episodes:
         """The training episodes of the seed of that number, as rows of the texts."""
         seed = self.settings.training_of(number).seed
         drawn = part.training(self.dataset, self.settings, seed)
-        return self.mitigated.rows(drawn, training=True, seed=seed)
+        return self._numbered(self.mitigated.rows(drawn, training=True, seed=seed))
+
+    def reduced(self) -> RunMaterial:
+        """The same without the texts that no episode has, where the episodes draw less often than
+        there are texts.
+        """
+        settings = self.settings
+        drawn = settings.ways * (settings.shots + settings.queries) * settings.episodes.train
+        if drawn * settings.splits * settings.seeds >= len(self.texts):
+            return self
+        versions = (self.swapped, self.neutral)
+        episodes = [
+            each
+            for part in self.parts
+            for each in (
+                self.validation(part),
+                self.test(part),
+                *(self.test(part, rows) for rows in versions if rows is not None),
+                *(self.training(part, number) for number in range(settings.seeds)),
+            )
+        ]
+        used = np.unique(np.concatenate([np.unique(episode_rows(each)) for each in episodes]))
+        index = np.full(len(self.texts), -1)
+        index[used] = np.arange(len(used))
+        return replace(self, texts=tuple(self.texts[row] for row in used.tolist()), index=index)
+
+    def _numbered(self, episodes: Episodes) -> Episodes:
+        """Episodes whose rows are those of `texts`."""
+        if self.index is None:
+            return episodes
+        support, query, unlabelled = (
+            None if rows is None else self.index[rows].astype(np.int32)
+            for rows in (episodes.support, episodes.query, episodes.unlabelled)
+        )
+        return replace(episodes, support=support, query=query, unlabelled=unlabelled)
 
     def validation(self, part: SplitEpisodes) -> Episodes:
-        return self.mitigated.rows(part.valid)
+        return self._numbered(self.mitigated.rows(part.valid))
 
     def test(self, part: SplitEpisodes, versions: Ints | None = None) -> Episodes:
         """The test episodes, with every query in another version where `versions` has its row."""
@@ -431,9 +467,9 @@ class RunMaterial:
             episodes = replace(
                 episodes, support=support, query=drawn.query + self.plain, unlabelled=unlabelled
             )
-        if versions is None:
-            return episodes
-        return replace(episodes, query=versions[drawn.query].astype(np.int32))
+        if versions is not None:
+            episodes = replace(episodes, query=versions[drawn.query].astype(np.int32))
+        return self._numbered(episodes)
 
 
 def draw_parts(
@@ -592,7 +628,7 @@ def run(
     folder : path
         A folder of another run is refused.
     encoder : str, path, (network, tokenizer) or pipeline
-        A model by name or in memory, as for `evenhand.models.load`.
+        A masked or causal model by name or in memory, as for `evenhand.models.load`.
     model : str, CausalModel or Writer, optional
         The causal model of in-context, which has no encoder: by name, in memory, or the address of
         a server that speaks the protocol of OpenAI.
@@ -638,6 +674,9 @@ def run(
         encoding, writer, learner = _open_learner(
             dataset, chosen, encoder, model, device, endpoint, store
         )
+        if encoding is not None:
+            pooling = choose_pooling(chosen.pooling, encoding.subject_kind)
+            chosen = replace(chosen, pooling=pooling)
         leaning = dataset.leaning_by
         drawn = to_json([part.split.to_dict() for part in parts], indent=None)
         identity = {
@@ -719,7 +758,7 @@ class _Work:
     dataset: Dataset
     settings: RunSettings
     parts: tuple[SplitEpisodes, ...]
-    model: MaskedModel | None
+    model: LoadedModel | None
     writer: Writer | None
     cache: str | os.PathLike[str] | None
     workers: int
@@ -768,9 +807,11 @@ class _Work:
     @cached_property
     def _material(self) -> RunMaterial:
         self._report("rewriting", 0, 1)
-        return prepare(
+        material = prepare(
             self.dataset, self.settings, self.parts, workers=self.workers, store=self.store
         )
+        whole = self.settings.in_context or self.store is not None
+        return material if whole else material.reduced()
 
     def _train(self, part: SplitEpisodes, number: int, folder: Path) -> Classifier:
         from evenhand.fewshot.training import evaluate, train
@@ -885,9 +926,9 @@ def _open_learner(
     device: str,
     endpoint: EndpointSettings | None,
     store: FeatureStore | None,
-) -> tuple[MaskedModel | None, Writer | None, dict[str, dict[str, Any]]]:
+) -> tuple[LoadedModel | None, Writer | None, dict[str, dict[str, Any]]]:
     """The encoder, or the writer of in-context, and what is recorded of it."""
-    from evenhand.models.masked import load
+    from evenhand.fewshot.encoders import load_encoder
 
     if model is not None:
         writer = open_writer(model, device, endpoint)
@@ -899,7 +940,7 @@ def _open_learner(
             **writer.about,
         }
         return None, writer, {"model": about}
-    loaded = load(encoder, device=device, head=False) if store is None else store.model
+    loaded = load_encoder(encoder, device=device) if store is None else store.model
     _check_network(settings, loaded.dim)
     about = {
         "source": _name_source(encoder if store is None else store.encoder, loaded.name),

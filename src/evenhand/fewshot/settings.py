@@ -15,7 +15,7 @@ from evenhand.instruments import Option, check_options, documented, option, opti
 StepProgress: TypeAlias = Callable[[str, int, int, str], None]
 """Called with the name of the step, the amount done, the total, and a text."""
 
-Pooling: TypeAlias = Literal["mean", "cls"]
+Pooling: TypeAlias = Literal["mean", "cls", "last"]
 """How the states of a text's tokens become its features."""
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
@@ -32,6 +32,25 @@ LIMIT, ORDERS = 128, 2
 """
 MOST_TRAININGS = 1000
 """Splits, and seeds of each."""
+
+
+def choose_pooling(pooling: str | None, kind: str) -> str:
+    """The pooling of a kind of model, where None is given its own; what it does not have is an
+    error.
+
+    >>> choose_pooling(None, "masked"), choose_pooling(None, "causal")
+    ('mean', 'last')
+    """
+    if pooling is None:
+        return "last" if kind == "causal" else "mean"
+    if pooling not in POOLINGS:
+        raise UnknownNameError("pooling", pooling, POOLINGS)
+    if pooling == "cls" and kind == "causal":
+        raise InputError(
+            "pooling: expected last or mean for a causal model, whose first token has read "
+            "nothing of the text, got cls"
+        )
+    return pooling
 
 
 def half_of_each_gender(name: str, number: int) -> int:
@@ -260,7 +279,11 @@ class RunSettings:
         flag="--finetune/--frozen",
         help="Train the encoder too; or leave it as it is, its features cached on disk.",
     )
-    pooling: Pooling = option("mean", help="How a text's tokens become its features.")
+    pooling: Pooling | None = option(
+        None,
+        help="How a text's tokens become its features: their mean, the first or the last of them; "
+        "by default the mean, of a causal model the last.",
+    )
     limit: int | None = option(
         None,
         minimum=3,
@@ -335,6 +358,7 @@ class RunSettings:
                 )
         alone = TrainingSettings(network=IN_CONTEXT, seed=training.seed)
         object.__setattr__(self, "training", alone)
+        object.__setattr__(self, "pooling", self.pooling or "mean")
         object.__setattr__(self, "limit", self.limit or LIMIT)
 
     @property
@@ -449,7 +473,10 @@ class SharedSettings:
     """Settings that runs share besides their data: the encoder, the division of classes."""
 
     encoder: str = option(
-        "mini", metavar="SRC", help="The encoder: mini, the path of a folder, or hf:NAME."
+        "mini",
+        metavar="SRC",
+        help="The encoder: mini, tiny-causal, the path of a folder or of a GGUF file, or hf:NAME; "
+        "of a causal model the last states.",
     )
     model: str | None = option(
         None,
