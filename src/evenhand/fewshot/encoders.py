@@ -27,7 +27,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from evenhand.arguments import checked
-from evenhand.errors import InputError, UnknownNameError
+from evenhand.errors import InputError, UnknownNameError, parameter
+from evenhand.fewshot import bilstm
 from evenhand.fewshot.settings import StepProgress, choose_pooling
 from evenhand.models.base import LoadedModel
 from evenhand.models.causal import load as load_causal
@@ -43,6 +44,8 @@ from evenhand.models.forward import guard_half
 from evenhand.models.loading import kind_of
 from evenhand.models.masked import load as load_masked
 from evenhand.models.memory import ModelSource, is_path
+from evenhand.models.sources import choose_device
+from evenhand.vectors.store import load as load_vectors
 
 DTYPES = ("auto", "float32", "bfloat16")
 HELD = 4 << 30
@@ -63,10 +66,23 @@ def check_rows(rows: NDArray[Any], count: int) -> None:
 
 
 def load_encoder(source: ModelSource, *, device: str = "auto") -> LoadedModel:
-    """A masked model, with or without its head, or a causal one."""
+    """A masked model, with or without its head, a causal one, or the Bi-LSTM before training."""
+    if isinstance(source, bilstm.WordModel):
+        return source
+    if source == bilstm.NAME:
+        return bilstm.build(choose_device(device), load_vectors("glove"))
     if kind_of(source) == "causal":
         return load_causal(source, device=device)
     return load_masked(source, device=device, head=False)
+
+
+def check_frozen(model: LoadedModel) -> None:
+    """Refuse a model that has learned nothing yet."""
+    if isinstance(model, bilstm.WordModel):
+        raise InputError(
+            f"encoder: {bilstm.NAME} begins with random weights: expected it with "
+            f"{parameter('finetune', True)}, got it frozen"
+        )
 
 
 @checked
@@ -110,6 +126,7 @@ def encode(
 
     """
     model = load_encoder(source, device=device)
+    check_frozen(model)
     pooling = choose_pooling(pooling, model.subject_kind)
     return encode_texts(model, texts, pooling=pooling, limit=limit, cache=cache, progress=progress)
 
@@ -225,9 +242,11 @@ class TunedEncoder:
         named = {name: weight.detach().cpu().clone() for name, weight in self.weights().items()}
         return {**named, VOCABULARY: torch.from_numpy(self._vocabulary.copy())}
 
-    def reset(self) -> None:
-        """Restore the initial weights."""
+    def reset(self, seed: int = 0) -> None:
+        """Restore the initial weights; a Bi-LSTM has random ones, which the seed draws."""
         self.load(self._first)
+        if isinstance(self._base, bilstm.BiLstm):
+            self._base.draw(seed)
 
     @torch.no_grad()
     def load(self, state: dict[str, Tensor]) -> None:

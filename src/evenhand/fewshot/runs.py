@@ -928,7 +928,7 @@ def _open_learner(
     store: FeatureStore | None,
 ) -> tuple[LoadedModel | None, Writer | None, dict[str, dict[str, Any]]]:
     """The encoder, or the writer of in-context, and what is recorded of it."""
-    from evenhand.fewshot.encoders import load_encoder
+    from evenhand.fewshot.encoders import check_frozen, load_encoder
 
     if model is not None:
         writer = open_writer(model, device, endpoint)
@@ -941,6 +941,8 @@ def _open_learner(
         }
         return None, writer, {"model": about}
     loaded = load_encoder(encoder, device=device) if store is None else store.model
+    if not settings.finetune:
+        check_frozen(loaded)
     _check_network(settings, loaded.dim)
     about = {
         "source": _name_source(encoder if store is None else store.encoder, loaded.name),

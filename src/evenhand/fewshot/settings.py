@@ -475,8 +475,8 @@ class SharedSettings:
     encoder: str = option(
         "mini",
         metavar="SRC",
-        help="The encoder: mini, tiny-causal, the path of a folder or of a GGUF file, or hf:NAME; "
-        "of a causal model the last states.",
+        help="The encoder: mini, tiny-causal, the path of a folder or of a GGUF file, hf:NAME, or "
+        "bilstm, a Bi-LSTM over the embedded GloVe that learns with --finetune.",
     )
     model: str | None = option(
         None,
