@@ -29,12 +29,13 @@ def by_hand(network, vectors):
     """The states (words, 2 x width) of one text by the equations of the LSTM."""
 
     def direction(rows, end):
-        own = {name: getattr(network.lstm, f"{name}_l0{end}") for name in ("weight_ih", "weight_hh")}
-        shift = getattr(network.lstm, f"bias_ih_l0{end}") + getattr(network.lstm, f"bias_hh_l0{end}")
+        weights = dict(network.lstm.named_parameters())
+        given, before = (weights[f"weight_{kind}_l0{end}"] for kind in ("ih", "hh"))
+        shift = weights[f"bias_ih_l0{end}"] + weights[f"bias_hh_l0{end}"]
         state = cell = torch.zeros(bilstm.WIDTH)
         states = []
         for row in rows:
-            gates = own["weight_ih"] @ row + own["weight_hh"] @ state + shift
+            gates = given @ row + before @ state + shift
             enter, forget, new, out = gates.chunk(4)
             cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
             state = out.sigmoid() * cell.tanh()
@@ -53,7 +54,7 @@ def test_states_are_those_of_the_equations(model, monkeypatch, padded):
     words = [["the", "nurse", "sings", "."], ["he"], [""]]
     words += [["a", "full-time", "guard", "walks", "to", "the", "xqzxq", "bridge", "!"], ["he"]]
     known = dict(zip(glove.words, glove.matrix, strict=True))
-    assert {"nurse", "full-time", "he"} <= known.keys()
+    assert {"nurse", "guard", "he"} <= known.keys()
     unknown = np.asarray(glove.matrix, dtype=np.float32).mean(axis=0)
     encoder = TunedEncoder(model, TEXTS)
     points, places = encoder.table(np.arange(len(TEXTS)))

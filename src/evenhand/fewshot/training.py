@@ -137,7 +137,7 @@ class FeatureTable:
             return self.features, rows
         return self._select(distinct), index.reshape(rows.shape)
 
-    def reset(self, seed: int = 0) -> None:  # noqa: ARG002
+    def reset(self, seed: int = 0) -> None:
         """Nothing is learned."""
 
     def _select(self, rows: NDArray[Any]) -> Tensor:
