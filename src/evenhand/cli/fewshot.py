@@ -332,6 +332,8 @@ def _print_run(finished: FewShotRun) -> None:
         f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes, "
         "equal texts counted once" + (f" (left out: {left})" if left else "")
     )
+    if tested := data.get("tested"):
+        say(f"tested on all {len(tested)} classes of the other data: {', '.join(tested)}")
     learner = "fine-tuned encoder" if settings.finetune else "frozen encoder"
     if settings.in_context:
         about = finished.record["model"]

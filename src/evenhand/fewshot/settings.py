@@ -422,6 +422,12 @@ class DataSettings:
         "simulated:leak=0.8,per_class=300), a CSV, TSV, JSONL or Parquet file (compressed too), or "
         "hf:NAME.",
     )
+    test_data: str | None = option(
+        None,
+        metavar="SRC",
+        help="Test on all classes of these texts, read as --data is, whose classes are then to "
+        "train and to validate on alone.",
+    )
     text: str | None = option(
         None, metavar="COLUMN", help="Column of the text, if not text, sentence or hard_text."
     )
