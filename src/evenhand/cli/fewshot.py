@@ -352,6 +352,9 @@ def _print_run(finished: FewShotRun) -> None:
             _score_row("difference", results.above_baseline),
         ],
     )
+    for name, rates in finished.rates.items():
+        listed = (f"{each['learning_rate']:g}: {each['validation_accuracy']:.3f}" for each in rates)
+        say(f"accuracy on the validation classes by learning rate, {name}: {', '.join(listed)}")
     say(
         f"chance: {right.details['chance']:.3f}. new classes: {right.prob * 100:g}% intervals for "
         f"{right.interval}.\nepisodes alone: the usual ones, of these classes only. "

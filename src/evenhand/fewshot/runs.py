@@ -7,8 +7,9 @@
   `associations.csv` once the run is complete;
 - `splits.json`; for each split `split-0/` with `episodes.npz` (the test episodes as rows of the
   data set) and `baseline.npz`; for each seed `split-0/seed-0/` with `answers.npz`, the trained
-  network and `curve.csv`. A causal model that reads the examples in its prompt (in-context) is not
-  trained: its seeds are orders of the examples.
+  network and `curve.csv`, and with several learning rates `rates.csv` and a folder for each. A
+  causal model that reads the examples in its prompt (in-context) is not trained: its seeds are
+  orders of the examples.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
 
 ANSWERS, BASELINE, EPISODES, CURVE = "answers.npz", "baseline.npz", "episodes.npz", "curve.csv"
+RATES = "rates.csv"
 BY_CLASS, ASSOCIATIONS = TABLES = ("by_class.csv", "associations.csv")
 PAGE, PROMPTED = "report.html", "prompted.npz"
 BASELINE_NAME = "counting words (TF-IDF)"
@@ -178,6 +180,7 @@ class FewShotRun(Result):
     saved: tuple[tuple[Classifier, ...], ...] = field(repr=False)
     saved_baseline: tuple[Classifier, ...] = field(repr=False)
     curves: Mapping[str, list[dict[str, float | None]]] = field(repr=False)
+    rates: Mapping[str, list[dict[str, float | None]]] = field(default_factory=dict, repr=False)
     results: RunResults | None = field(default=None, repr=False)
 
     @property
@@ -230,6 +233,7 @@ class FewShotRun(Result):
             **results.to_dict(items=items),
             "sentence": results.sentence,
             "curves": dict(self.curves),
+            **({"learning_rates": dict(self.rates)} if self.rates else {}),
         }
 
     def _headline(self) -> str:
@@ -323,19 +327,24 @@ def _make_run(
     saved: Sequence[Sequence[Classifier]],
     baseline: Sequence[Classifier],
 ) -> FewShotRun:
-    """The run of these answers, with the learning curves of its folder."""
+    """The run of these answers, with the learning curves and rates of its folder."""
     first = settings.training.seed
-    curves = (
-        {}
-        if settings.in_context
-        else {
-            f"split {split}, seed {seed}": _read_curve(place.seed(split, seed) / CURVE)
+
+    def curves(name: str) -> dict[str, list[dict[str, float | None]]]:
+        return {
+            f"split {split}, seed {seed}": _read_curve(place.seed(split, seed) / name)
             for split in range(settings.splits)
             for seed in range(first, first + settings.seeds)
         }
-    )
+
     return FewShotRun(
-        place.path, settings, record, tuple(map(tuple, saved)), tuple(baseline), curves
+        place.path,
+        settings,
+        record,
+        tuple(map(tuple, saved)),
+        tuple(baseline),
+        curves={} if settings.in_context else curves(CURVE),
+        rates=curves(RATES) if settings.rates else {},
     )
 
 
@@ -814,7 +823,7 @@ class _Work:
         return material if whole else material.reduced()
 
     def _train(self, part: SplitEpisodes, number: int, folder: Path) -> Classifier:
-        from evenhand.fewshot.training import evaluate, train
+        from evenhand.fewshot.training import choose, evaluate, train
 
         material, source = self._material, self._source
         settings = self.settings.training_of(number)
@@ -823,14 +832,31 @@ class _Work:
         def report(step: str, done: int, total: int, text: str) -> None:
             self._report(prefix + step, done, total, text)
 
-        trained = train(
-            settings,
-            source,
-            material.training(part, number),
-            material.validation(part),
-            folder,
-            progress=report,
-        )
+        drawn = material.training(part, number), material.validation(part)
+        if not self.settings.rates:
+            trained = train(settings, source, *drawn, folder, progress=report)
+        else:
+            searched = {
+                rate: train(
+                    settings.with_rate(rate),
+                    source,
+                    *drawn,
+                    folder / f"rate-{rate:g}",
+                    progress=report,
+                )
+                for rate in self.settings.rates
+            }
+            trained = choose(list(searched.values()))
+            trained.save(folder)
+            tables = {
+                CURVE: [asdict(point) for point in trained.points],
+                RATES: [
+                    {"learning_rate": rate, "validation_accuracy": each.best.validation_accuracy}
+                    for rate, each in searched.items()
+                ],
+            }
+            for name, rows in tables.items():
+                self.place.save_table(rows, str(folder.relative_to(self.place.path) / name))
 
         def answer(versions: Ints | None = None) -> NDArray[np.float32]:
             return evaluate(trained, source, material.test(part, versions)).log_probs

@@ -182,6 +182,15 @@ class TrainingSettings:
         if "projection" in self.options:
             raise InputError("options: expected those of the network alone, got 'projection'")
 
+    def with_rate(self, rate: float) -> TrainingSettings:
+        """The same with another learning rate, and that of the encoder in proportion.
+
+        >>> TrainingSettings().with_rate(1e-3).encoder_learning_rate
+        0.0002
+        """
+        encoder = self.encoder_learning_rate * rate / self.learning_rate
+        return replace(self, learning_rate=rate, encoder_learning_rate=encoder)
+
     @property
     def trains_through_adaptation(self) -> bool:
         """Whether the inner steps are part of the training, as in MAML."""
@@ -318,6 +327,12 @@ class RunSettings:
         help="Trainings of each split, with the seeds seed, seed + 1, …; of in-context orders of "
         f"the examples. By default 1, of in-context {ORDERS}.",
     )
+    learning_rates: str | None = option(
+        None,
+        metavar="RATE,RATE",
+        help="Train with each of these learning rates, the encoder's in proportion, and test the "
+        "network that is best on the validation classes.",
+    )
     split_seed: int = option(
         0,
         minimum=0,
@@ -333,6 +348,11 @@ class RunSettings:
         check_options(self)
         if self.mitigation.calibrate:
             half_of_each_gender("shots", self.shots)
+        if len(self.rates) != len(set(self.rates)) or not all(0 < r < math.inf for r in self.rates):
+            raise InputError(
+                "learning_rates: expected different numbers above 0 such as 1e-3,3e-4, got "
+                f"'{self.learning_rates}'"
+            )
         if self.in_context:
             self._check_in_context()
         soft = self.training.network == SOFT
@@ -351,6 +371,7 @@ class RunSettings:
             "options": dict(training.options),
             "adapt": training.adapt,
             "finetune": self.finetune,
+            "learning_rates": self.learning_rates,
         }.items():
             if given:
                 raise InputError(
@@ -360,6 +381,16 @@ class RunSettings:
         object.__setattr__(self, "training", alone)
         object.__setattr__(self, "pooling", self.pooling or "mean")
         object.__setattr__(self, "limit", self.limit or LIMIT)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The learning rates to choose from; none where there is no choice."""
+        if self.learning_rates is None:
+            return ()
+        try:
+            return tuple(map(float, self.learning_rates.split(",")))
+        except ValueError:
+            return (math.nan,)
 
     @property
     def in_context(self) -> bool:
@@ -397,6 +428,8 @@ class RunSettings:
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         if not self.in_context:
             del own["label_by"]
+        if self.learning_rates is None:
+            del own["learning_rates"]
         return {
             **own,
             "training": self.training.to_dict(),

@@ -353,9 +353,10 @@ def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Seq
     for side, indices in strata.items():
         if len(indices) < len(counts):
             names = ", ".join(f"'{dataset.classes[index]}'" for index in indices)
+            least = "three" if len(counts) == len(PARTS) else "two"
             raise SmallDataError(
-                f"{dataset.name}: expected at least {'three' if len(counts) == 3 else 'two'} classes "
-                f"that lean {side}, one for each part, got {len(indices)}{': ' + names if names else ''} "
+                f"{dataset.name}: expected at least {least} classes that lean {side}, one for each "
+                f"part, got {len(indices)}{': ' + names if names else ''} "
                 f"(not needed with {waived}; more classes lean by {parameter('leaning')} point or "
                 "share)"
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -318,6 +318,11 @@ class TrainedNetwork:
             origin=record["origin"],
             identity=record["identity"],
         )
+
+
+def choose(trained: Sequence[TrainedNetwork]) -> TrainedNetwork:
+    """The network of the best accuracy on the validation classes, the first of equal ones."""
+    return max(trained, key=lambda each: each.best.validation_accuracy)
 
 
 def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> FewShotNetwork:
