@@ -28,6 +28,7 @@ import numpy as np
 
 from evenhand.fewshot import RunSettings, TrainingSettings, read, run
 from evenhand.fewshot.data import Dataset, join_domains
+from evenhand.fewshot.encoders import load_encoder
 from grid_tables import markdown, shown
 from published import read_rows, save_rows
 
@@ -85,6 +86,7 @@ def corners(
 ) -> Iterator[dict[str, Any]]:
     """The rows of each encoder, from finished runs; a run that is there is read."""
     for encoder, source in encoders.items():
+        loaded = load_encoder(source)
         for pooling in POOLINGS[encoder]:
             for network in NETWORKS:
                 for ways, shots in CORNERS:
@@ -94,7 +96,7 @@ def corners(
                         data,
                         settings,
                         work / "-".join(map(str, setting)),
-                        encoder=source,
+                        encoder=loaded,
                         cache=work / "cache",
                     )
                     yield dict(zip(SETTING, setting, strict=True)) | values_of(done.results)
