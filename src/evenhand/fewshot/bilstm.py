@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from evenhand.models.base import LoadedModel, Networks, Tensors
-from evenhand.vectors.store import Vectors
+from evenhand.vectors.store import Vectors, load
 
 NAME = "bilstm"
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
@@ -29,7 +29,7 @@ WIDTH = 128
 LONGEST = 512
 
 
-class BiLstmConfig(PreTrainedConfig):
+class BiLstmConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     """The sizes of a network."""
 
     model_type = "evenhand-bilstm"
@@ -38,7 +38,7 @@ class BiLstmConfig(PreTrainedConfig):
         super().__init__(**{"hidden_size": 2 * WIDTH, "num_hidden_layers": 1, **given})
 
 
-class BiLstm(PreTrainedModel):
+class BiLstm(PreTrainedModel):  # type: ignore[no-untyped-call]
     """One layer over word embeddings; the states of both directions are concatenated."""
 
     config_class = BiLstmConfig
@@ -46,7 +46,7 @@ class BiLstm(PreTrainedModel):
 
     def __init__(self, embeddings: Tensor) -> None:
         super().__init__(BiLstmConfig(pad_token_id=0))
-        self.embeddings = nn.Embedding.from_pretrained(embeddings, freeze=False, padding_idx=0)
+        self.embeddings: nn.Embedding = nn.Embedding(*embeddings.shape, 0, _weight=embeddings)
         self.lstm = nn.LSTM(embeddings.shape[1], WIDTH, batch_first=True, bidirectional=True)
         self.draw(0)
 
@@ -61,7 +61,7 @@ class BiLstm(PreTrainedModel):
     def get_input_embeddings(self) -> nn.Embedding:
         return self.embeddings
 
-    def set_input_embeddings(self, value: nn.Module) -> None:
+    def set_input_embeddings(self, value: Any) -> None:
         self.embeddings = value
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutput:
@@ -72,7 +72,7 @@ class BiLstm(PreTrainedModel):
         lengths = attention_mask.sum(dim=1).cpu()
         packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
         length = input_ids.shape[1]
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=length)
+        states: Any = pad_packed_sequence(self.lstm(packed)[0], True, total_length=length)[0]
         return BaseModelOutput(last_hidden_state=states)
 
 
@@ -90,22 +90,26 @@ class WordModel(LoadedModel):
         return sorted(self.core.state_dict().items())
 
 
-def build(device: torch.device, vectors: Vectors) -> WordModel:
-    """The network before any training over word vectors, with their vocabulary."""
+def build(device: torch.device, vectors: Vectors | None = None) -> WordModel:
+    """The network before any training over word vectors, by default the embedded GloVe, with their
+    vocabulary.
+    """
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
+    vectors = load("glove") if vectors is None else vectors
     matrix = np.asarray(vectors.matrix, dtype=np.float32)
     first = np.stack([np.zeros_like(matrix[0]), matrix.mean(axis=0)])
     ids = {word: number for number, word in enumerate([PADDING, UNKNOWN, *vectors.words])}
     backend = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
     backend.normalizer = normalizers.Lowercase()
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), behavior="removed", invert=True)
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=backend,
         unk_token=UNKNOWN,
         pad_token=PADDING,
         model_max_length=LONGEST,
     )
-    network = BiLstm(torch.from_numpy(np.concatenate([first, matrix]))).eval().to(device)
+    network: Any = BiLstm(torch.from_numpy(np.concatenate([first, matrix])))
+    network.eval().to(device)
     return WordModel(NAME, Networks(network), tokenizer)

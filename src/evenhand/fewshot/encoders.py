@@ -45,7 +45,6 @@ from evenhand.models.loading import kind_of
 from evenhand.models.masked import load as load_masked
 from evenhand.models.memory import ModelSource, is_path
 from evenhand.models.sources import choose_device
-from evenhand.vectors.store import load as load_vectors
 
 DTYPES = ("auto", "float32", "bfloat16")
 HELD = 4 << 30
@@ -70,7 +69,7 @@ def load_encoder(source: ModelSource, *, device: str = "auto") -> LoadedModel:
     if isinstance(source, bilstm.WordModel):
         return source
     if source == bilstm.NAME:
-        return bilstm.build(choose_device(device), load_vectors("glove"))
+        return bilstm.build(choose_device(device))
     if kind_of(source) == "causal":
         return load_causal(source, device=device)
     return load_masked(source, device=device, head=False)

@@ -457,10 +457,11 @@ class RunMaterial:
         """Episodes whose rows are those of `texts`."""
         if self.index is None:
             return episodes
-        support, query, unlabelled = (
-            None if rows is None else self.index[rows].astype(np.int32)
-            for rows in (episodes.support, episodes.query, episodes.unlabelled)
+        support, query = (
+            self.index[rows].astype(np.int32) for rows in (episodes.support, episodes.query)
         )
+        others = episodes.unlabelled
+        unlabelled = None if others is None else self.index[others].astype(np.int32)
         return replace(episodes, support=support, query=query, unlabelled=unlabelled)
 
     def validation(self, part: SplitEpisodes) -> Episodes:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evenhand.errors import InputError, UnknownNameError
 from evenhand.fewshot.networks import CHOICES, IN_CONTEXT
@@ -34,7 +34,7 @@ MOST_TRAININGS = 1000
 """Splits, and seeds of each."""
 
 
-def choose_pooling(pooling: str | None, kind: str) -> str:
+def choose_pooling(pooling: str | None, kind: str) -> Pooling:
     """The pooling of a kind of model, where None is given its own; what it does not have is an
     error.
 
@@ -50,7 +50,7 @@ def choose_pooling(pooling: str | None, kind: str) -> str:
             "pooling: expected last or mean for a causal model, whose first token has read "
             "nothing of the text, got cls"
         )
-    return pooling
+    return cast(Pooling, pooling)
 
 
 def half_of_each_gender(name: str, number: int) -> int:

@@ -242,8 +242,8 @@ def fit_to_data(
             for name, side in zip(subset.classes, subset.leaning, strict=True)
             if name not in subset.tested
         ]
-        sides, parts = [drawn.count("female"), drawn.count("male")], 2 if subset.tested else 3
-        both_leanings = not any(sides) or (min(sides) >= parts and min(counts[:parts]) >= 2)
+        sides, least = [drawn.count("female"), drawn.count("male")], 2 if subset.tested else 3
+        both_leanings = not any(sides) or (min(sides) >= least and min(counts[:least]) >= 2)
     few_tested = counts[2] < USUAL and not ways and not subset.tested
     shape = {
         "ways": ways or min(USUAL, *counts),
