@@ -46,7 +46,8 @@ class BiLstm(PreTrainedModel):  # type: ignore[no-untyped-call]
 
     def __init__(self, embeddings: Tensor) -> None:
         super().__init__(BiLstmConfig(pad_token_id=0))
-        self.embeddings: nn.Embedding = nn.Embedding(*embeddings.shape, 0, _weight=embeddings)
+        count, width = embeddings.shape
+        self.embeddings = nn.Embedding(count, width, padding_idx=0, _weight=embeddings)
         self.lstm = nn.LSTM(embeddings.shape[1], WIDTH, batch_first=True, bidirectional=True)
         self.draw(0)
 
