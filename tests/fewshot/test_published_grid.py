@@ -195,3 +195,12 @@ def test_the_page_of_corpus_versions_has_the_published_numbers():
     losses = runpy.run_path(str(ROOT / "benchmarks" / "corpus_versions.py"))["loss_table"]
     assert losses(RESULTS / "corpus-versions") in page
     assert checked == 6 + 6 + 2 * 2 * 6  # contrast, pronouns; accuracy, association of two networks
+
+
+def test_the_page_has_the_published_tables_of_encoders_and_of_drift():
+    page = (ROOT / "docs" / "experiments" / "fewshot-grids.md").read_text(encoding="utf-8")
+    script = runpy.run_path(str(ROOT / "benchmarks" / "fewshot_encoders.py"))
+    for name, table, rows in (("corners", "corner_table", 24), ("drift", "drift_table", 8)):
+        published = read_rows(RESULTS / "fewshot-encoders" / f"{name}.csv.gz")
+        assert len(published) == rows
+        assert script[table](published) in page

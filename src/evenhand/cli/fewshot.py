@@ -332,6 +332,8 @@ def _print_run(finished: FewShotRun) -> None:
         f"data: {data['name']}, {data['texts']:,} texts in {len(data['classes'])} classes, "
         "equal texts counted once" + (f" (left out: {left})" if left else "")
     )
+    if tested := data.get("tested"):
+        say(f"tested on all {len(tested)} classes of the other data: {', '.join(tested)}")
     learner = "fine-tuned encoder" if settings.finetune else "frozen encoder"
     if settings.in_context:
         about = finished.record["model"]
@@ -350,6 +352,9 @@ def _print_run(finished: FewShotRun) -> None:
             _score_row("difference", results.above_baseline),
         ],
     )
+    for name, rates in finished.rates.items():
+        listed = (f"{each['learning_rate']:g}: {each['validation_accuracy']:.3f}" for each in rates)
+        say(f"accuracy on the validation classes by learning rate, {name}: {', '.join(listed)}")
     say(
         f"chance: {right.details['chance']:.3f}. new classes: {right.prob * 100:g}% intervals for "
         f"{right.interval}.\nepisodes alone: the usual ones, of these classes only. "

@@ -66,6 +66,9 @@ class Dataset(Shown):
         How `leaning` is determined; or the gender that each class leans to, male or female, where
         the texts cannot show it, as those of an anti-stereotypical version of a corpus. Classes
         that are absent lean nowhere.
+    tested : tuple of str
+        The classes to test on, where they are those of another data set (`join_domains`). Each of
+        the two has leanings of its own.
 
     """
 
@@ -77,6 +80,7 @@ class Dataset(Shown):
     left_out: Mapping[str, int] = field(default_factory=dict)
     rows: NDArray[np.int64] = field(default=None, repr=False)  # type: ignore[arg-type]
     leaning_by: LeaningRule | Mapping[str, Literal["male", "female"]] = "odds"
+    tested: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_arguments(Dataset, {"texts": self.texts, "classes": self.classes})
@@ -206,8 +210,10 @@ class Dataset(Shown):
         The 95 % interval is normal on the logarithm; NaN, from 0 to infinity, where it is not
         defined (`evenhand.statistics.odds.class_odds_ratios`).
         """
-        men, women = self.gender_sizes.T.tolist()
-        return class_odds_ratios(men, women)
+        result = np.empty((len(self.classes), len(ODDS)))
+        for own in self._domains:
+            result[own] = class_odds_ratios(*self.gender_sizes[own].T.tolist())
+        return result
 
     @cached_property
     def leaning(self) -> tuple[Leaning, ...]:
@@ -225,8 +231,20 @@ class Dataset(Shown):
         if not isinstance(self.leaning_by, str):
             sides: Mapping[str, Leaning] = self.leaning_by
             return tuple(sides.get(name, "even") for name in self.classes)
-        men, women = self.gender_sizes.T.tolist()
-        return class_leanings(men, women, self.leaning_by)
+        result: list[Leaning] = ["unknown"] * len(self.classes)
+        for own in self._domains:
+            men, women = self.gender_sizes[own].T.tolist()
+            for index, side in zip(own, class_leanings(men, women, self.leaning_by), strict=True):
+                result[index] = side
+        return tuple(result)
+
+    @property
+    def _domains(self) -> list[list[int]]:
+        """The classes of each data set that these texts are from."""
+        own: list[list[int]] = [[], []]
+        for index, name in enumerate(self.classes):
+            own[name in self.tested].append(index)
+        return [indices for indices in own if indices]
 
     @cached_property
     def digest(self) -> str:
@@ -293,6 +311,7 @@ class Dataset(Shown):
             "digest": self.digest,
             "left_out": dict(self.left_out),
             "leaning_by": self.leaning_by if isinstance(self.leaning_by, str) else "given",
+            **({"tested": list(self.tested)} if self.tested else {}),
             "classes": {
                 name: {
                     "texts": int(self.sizes[i]),
@@ -316,6 +335,7 @@ class Dataset(Shown):
             labels=new[self.labels[rows]],
             genders=self.genders[rows],
             classes=tuple(self.classes[index] for index in indices),
+            tested=tuple(self.classes[i] for i in indices if self.classes[i] in self.tested),
             rows=self.rows[rows],
             left_out=self.left_out if left_out is None else left_out,
         )
@@ -459,9 +479,52 @@ def read(
         return _collect(table, name or file_name, leaning, duplicates, columns)
 
 
+def join_domains(training: Dataset, test: Dataset) -> Dataset:
+    """One data set to train on the classes of the first and to test on those of the second.
+
+    The classes of the test are new ones: classes of the first with the name of one of them, up to
+    case, underscores and a final s, are left out. So are texts of the first that the second has.
+
+    >>> bios = Dataset.of("abc", ["poet", "chef", "judge"], name="bios")
+    >>> joined = join_domains(bios, Dataset.of("cdd", ["Chefs"] * 3, name="events"))
+    >>> joined.name, joined.classes, joined.tested, dict(joined.left_out)["class of the test"]
+    ('bios, tested on events', ('poet', 'Chefs'), ('Chefs',), 1)
+    """
+
+    def bare(name: str) -> str:
+        return " ".join(name.casefold().replace("_", " ").split()).removesuffix("s")
+
+    new = {bare(name) for name in test.classes}
+    kept = [index for index, name in enumerate(training.classes) if bare(name) not in new]
+    if not kept:
+        raise InputError(f"{training.name}: expected classes that {test.name} has not, got none")
+    first = training._select(kept)
+    known = set(test.texts)
+    rows = [row for row, text in enumerate(first.texts) if text not in known]
+    left = Counter({**training.left_out}) + Counter({**test.left_out})
+    left["class of the test"] = len(training) - len(first)
+    left["text of the test"] = len(first) - len(rows)
+    return replace(
+        first,
+        texts=(*(first.texts[row] for row in rows), *test.texts),
+        labels=np.concatenate([first.labels[rows], len(kept) + test.labels]),
+        genders=np.concatenate([first.genders[rows], test.genders]),
+        classes=(*first.classes, *test.classes),
+        name=f"{training.name}, tested on {test.name}",
+        left_out={reason: count for reason, count in left.items() if count},
+        rows=np.concatenate([first.rows[rows], test.rows]),
+        tested=test.classes,
+    )
+
+
 def read_dataset(settings: DataSettings) -> Dataset:
     """Read the texts that the settings name, without the classes that are too small."""
     check_options(settings)
+    if settings.test_data is not None:
+        given = (settings.data, settings.test_data)
+        return join_domains(
+            *(read_dataset(replace(settings, data=data, test_data=None)) for data in given)
+        )
     columns: dict[str, Any] = settings.columns
     simulated = settings.data.partition(":")[0] == SIMULATED and not Path(settings.data).exists()
     if columns and simulated:

@@ -27,8 +27,11 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from evenhand.arguments import checked
-from evenhand.errors import InputError, UnknownNameError
-from evenhand.fewshot.settings import POOLINGS, StepProgress
+from evenhand.errors import InputError, UnknownNameError, parameter
+from evenhand.fewshot import bilstm
+from evenhand.fewshot.settings import StepProgress, choose_pooling
+from evenhand.models.base import LoadedModel
+from evenhand.models.causal import load as load_causal
 from evenhand.models.encoding import (
     Indices,
     Packed,
@@ -38,8 +41,10 @@ from evenhand.models.encoding import (
     forward_packed,
 )
 from evenhand.models.forward import guard_half
-from evenhand.models.masked import MaskedModel, load, load_to_train
-from evenhand.models.memory import ModelSource
+from evenhand.models.loading import kind_of
+from evenhand.models.masked import load as load_masked
+from evenhand.models.memory import ModelSource, is_path
+from evenhand.models.sources import choose_device
 
 DTYPES = ("auto", "float32", "bfloat16")
 HELD = 4 << 30
@@ -59,12 +64,32 @@ def check_rows(rows: NDArray[Any], count: int) -> None:
         )
 
 
+def load_encoder(source: ModelSource, *, device: str = "auto") -> LoadedModel:
+    """A masked model, with or without its head, a causal one, or the Bi-LSTM before training."""
+    if isinstance(source, bilstm.WordModel):
+        return source
+    if source == bilstm.NAME:
+        return bilstm.build(choose_device(device))
+    if kind_of(source) == "causal":
+        return load_causal(source, device=device)
+    return load_masked(source, device=device, head=False)
+
+
+def check_frozen(model: LoadedModel) -> None:
+    """Refuse a model that has learned nothing yet."""
+    if isinstance(model, bilstm.WordModel):
+        raise InputError(
+            f"encoder: {bilstm.NAME} begins with random weights: expected it with "
+            f"{parameter('finetune', True)}, got it frozen"
+        )
+
+
 @checked
 def encode(
     source: ModelSource,
     texts: Sequence[str],
     *,
-    pooling: str = "mean",
+    pooling: str | None = None,
     limit: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
@@ -74,11 +99,12 @@ def encode(
 
     Parameters
     ----------
-    source : str, path or MaskedModel
-        A model, or its name or folder.
+    source : str, path, MaskedModel or CausalModel
+        A model, or its name, folder or GGUF file.
     texts : sequence of str
-    pooling : {"mean", "cls"}
-        The mean over a text's tokens, or the first token.
+    pooling : {"mean", "cls", "last"}, optional
+        The mean over a text's tokens, the first or the last token; by default the mean, of a causal
+        model the last, which alone has read all of the text.
     limit : int, optional
         The longest text in tokens; by default that of the model.
     cache : path, optional
@@ -98,14 +124,10 @@ def encode(
     (3, 256)
 
     """
-    _check_pooling(pooling)
-    model = load(source, device=device, head=False)
+    model = load_encoder(source, device=device)
+    check_frozen(model)
+    pooling = choose_pooling(pooling, model.subject_kind)
     return encode_texts(model, texts, pooling=pooling, limit=limit, cache=cache, progress=progress)
-
-
-def _check_pooling(pooling: str) -> None:
-    if pooling not in POOLINGS:
-        raise UnknownNameError("pooling", pooling, POOLINGS)
 
 
 # tuned
@@ -116,7 +138,7 @@ class TunedEncoder:
 
     Parameters
     ----------
-    source : str, path or MaskedModel
+    source : str, path, MaskedModel or CausalModel
     texts : sequence of str
     pooling, limit, device
         As for `encode`.
@@ -138,16 +160,18 @@ class TunedEncoder:
         source: ModelSource,
         texts: Sequence[str],
         *,
-        pooling: str = "mean",
+        pooling: str | None = None,
         limit: int | None = None,
         device: str = "auto",
         dtype: str = "auto",
     ) -> None:
         if dtype not in DTYPES:
             raise UnknownNameError("dtype", dtype, DTYPES)
-        _check_pooling(pooling)
-        model = load_to_train(source, device, head=False)
-        if model.network.dtype != torch.float32 or model.int8 is not None:
+        model = load_encoder(source, device=device)
+        if not is_path(source):  # the weights of a model in memory are copied
+            model = replace(model, networks=model.networks.copy())
+        pooling = choose_pooling(pooling, model.subject_kind)
+        if model.network.dtype != torch.float32 or getattr(model, "int8", None) is not None:
             raise InputError("a tuned encoder: expected a model in float32, to learn its weights")
         self.model = model
         self.rows = TokenRows(model, texts, pooling=pooling, limit=limit)
@@ -217,9 +241,11 @@ class TunedEncoder:
         named = {name: weight.detach().cpu().clone() for name, weight in self.weights().items()}
         return {**named, VOCABULARY: torch.from_numpy(self._vocabulary.copy())}
 
-    def reset(self) -> None:
-        """Restore the initial weights."""
+    def reset(self, seed: int = 0) -> None:
+        """Restore the initial weights; a Bi-LSTM has random ones, which the seed draws."""
         self.load(self._first)
+        if isinstance(self._base, bilstm.BiLstm):
+            self._base.draw(seed)
 
     @torch.no_grad()
     def load(self, state: dict[str, Tensor]) -> None:
@@ -235,7 +261,7 @@ class TunedEncoder:
             weight[torch.from_numpy(here).to(self.device)] = state[name][there].to(self.device)
 
     @torch.no_grad()
-    def full_model(self) -> MaskedModel:
+    def full_model(self) -> LoadedModel:
         """The model with its current weights and its full vocabulary, for other uses or saving."""
         full = copy.deepcopy(self._full)
         full.weight[torch.from_numpy(self._vocabulary).to(self.device)] = self._embeddings().weight
@@ -292,7 +318,7 @@ class _Pass(nn.Module):
         return forward_packed(self._network[0], rows)
 
 
-def _room(model: MaskedModel) -> int:
+def _room(model: LoadedModel) -> int:
     """How many tokens can be held: each has some 32 numbers per layer and dimension."""
     cuda = model.device.type == "cuda"
     free = torch.cuda.mem_get_info(model.device)[0] // 2 if cuda else HELD

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from evenhand.fewshot.baseline import predict_baseline, word_vectors
 from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.mitigation import Mitigated, neutralize, pool_texts, swap_gender
-from evenhand.fewshot.settings import TextMitigation
+from evenhand.fewshot.settings import TextMitigation, choose_pooling
 from evenhand.files import own_entries, replace_file, versions
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from evenhand.fewshot.episodes import Episodes
     from evenhand.fewshot.settings import StepProgress
     from evenhand.fewshot.training import FeatureTable, Source
-    from evenhand.models.masked import MaskedModel
+    from evenhand.models.base import LoadedModel
 
 Lock: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Waits until no other process holds a name, and holds it."""
@@ -78,7 +78,7 @@ class FeatureStore:
         encoder: str | os.PathLike[str],
         folder: str | os.PathLike[str],
         *,
-        pooling: str = "mean",
+        pooling: str | None = None,
         limit: int | None = None,
         device: str = "auto",
     ) -> None:
@@ -92,11 +92,11 @@ class FeatureStore:
         self._tuned: dict[tuple[str, ...], TunedEncoder] = {}
 
     @cached_property
-    def model(self) -> MaskedModel:
+    def model(self) -> LoadedModel:
         """The encoder, loaded when features are needed."""
-        from evenhand.models.masked import load
+        from evenhand.fewshot.encoders import load_encoder
 
-        return load(self.encoder, device=self.device, head=False)
+        return load_encoder(self.encoder, device=self.device)
 
     @cached_property
     def has_counterfactuals(self) -> bool:
@@ -120,18 +120,20 @@ class FeatureStore:
         """The features of all texts in one of `VERSIONS`, (texts, dim)."""
         from evenhand.fewshot.encoders import encode
 
+        pooling = choose_pooling(self.pooling, self.model.subject_kind)
+
         def compute(path: Path) -> NDArray[np.float32]:
             # batches are stored as they come, so that a kill costs little
             return encode(
                 self.model,
                 self.texts(version),
-                pooling=self.pooling,
+                pooling=pooling,
                 limit=self.limit,
                 cache=path.with_suffix(".parts"),
                 progress=progress,
             )
 
-        key = _key(self._key(version), self.model.fingerprint, self.pooling, self.limit)
+        key = _key(self._key(version), self.model.fingerprint, pooling, self.limit)
         return self._stored("features", key, compute)
 
     def _stored(self, kind: str, key: str, compute: Callable[[Path], NDArray[Any]]) -> NDArray[Any]:

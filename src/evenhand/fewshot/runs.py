@@ -7,8 +7,9 @@
   `associations.csv` once the run is complete;
 - `splits.json`; for each split `split-0/` with `episodes.npz` (the test episodes as rows of the
   data set) and `baseline.npz`; for each seed `split-0/seed-0/` with `answers.npz`, the trained
-  network and `curve.csv`. A causal model that reads the examples in its prompt (in-context) is not
-  trained: its seeds are orders of the examples.
+  network and `curve.csv`, and with several learning rates `rates.csv` and a folder for each. A
+  causal model that reads the examples in its prompt (in-context) is not trained: its seeds are
+  orders of the examples.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -38,13 +39,13 @@ from evenhand.fewshot.answers import (
 )
 from evenhand.fewshot.baseline import predict_baseline
 from evenhand.fewshot.data import Dataset
-from evenhand.fewshot.episodes import Episodes, sample
+from evenhand.fewshot.episodes import Episodes, episode_rows, sample
 from evenhand.fewshot.features import load_word_vectors
 from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, read_as, swap_gender
 from evenhand.fewshot.parity import equalize
-from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress
+from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress, choose_pooling
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import (
     document,
@@ -63,15 +64,16 @@ from evenhand.summary import summarize
 if TYPE_CHECKING:
     from evenhand.fewshot.features import FeatureStore
     from evenhand.fewshot.training import Source
+    from evenhand.models.base import LoadedModel
     from evenhand.models.causal import CausalModel
     from evenhand.models.endpoint import EndpointSettings
-    from evenhand.models.masked import MaskedModel
     from evenhand.models.memory import ModelSource
     from evenhand.models.writing import Writer
 
 __all__ = ["FewShotRun", "RunResults", "read_run", "run", "summarise"]
 
 ANSWERS, BASELINE, EPISODES, CURVE = "answers.npz", "baseline.npz", "episodes.npz", "curve.csv"
+RATES = "rates.csv"
 BY_CLASS, ASSOCIATIONS = TABLES = ("by_class.csv", "associations.csv")
 CONTROL = "none (control)"
 PAGE, PROMPTED = "report.html", "prompted.npz"
@@ -180,6 +182,7 @@ class FewShotRun(Result):
     saved: tuple[tuple[Classifier, ...], ...] = field(repr=False)
     saved_baseline: tuple[Classifier, ...] = field(repr=False)
     curves: Mapping[str, list[dict[str, float | None]]] = field(repr=False)
+    rates: Mapping[str, list[dict[str, float | None]]] = field(default_factory=dict, repr=False)
     results: RunResults | None = field(default=None, repr=False)
 
     @property
@@ -232,6 +235,7 @@ class FewShotRun(Result):
             **results.to_dict(items=items),
             "sentence": results.sentence,
             "curves": dict(self.curves),
+            **({"learning_rates": dict(self.rates)} if self.rates else {}),
         }
 
     def _headline(self) -> str:
@@ -325,19 +329,24 @@ def _make_run(
     saved: Sequence[Sequence[Classifier]],
     baseline: Sequence[Classifier],
 ) -> FewShotRun:
-    """The run of these answers, with the learning curves of its folder."""
+    """The run of these answers, with the learning curves and rates of its folder."""
     first = settings.training.seed
-    curves = (
-        {}
-        if settings.in_context
-        else {
-            f"split {split}, seed {seed}": _read_curve(place.seed(split, seed) / CURVE)
+
+    def curves(name: str) -> dict[str, list[dict[str, float | None]]]:
+        return {
+            f"split {split}, seed {seed}": _read_curve(place.seed(split, seed) / name)
             for split in range(settings.splits)
             for seed in range(first, first + settings.seeds)
         }
-    )
+
     return FewShotRun(
-        place.path, settings, record, tuple(map(tuple, saved)), tuple(baseline), curves
+        place.path,
+        settings,
+        record,
+        tuple(map(tuple, saved)),
+        tuple(baseline),
+        curves={} if settings.in_context else curves(CURVE),
+        rates=curves(RATES) if settings.rates else {},
     )
 
 
@@ -402,7 +411,8 @@ class RunMaterial:
     Zein 2021, §4.1.2), read through the mitigation of the test, and their neutral versions.
 
     `swapped` has the row of a text's counterfactual and `neutral` that of its neutral version,
-    where there are some; `plain` is the row of the first text as it is.
+    where there are some; `plain` is the row of the first text as it is. `index` has the number of
+    each of these rows among the texts where some are left out.
     """
 
     dataset: Dataset
@@ -413,15 +423,51 @@ class RunMaterial:
     plain: int = 0
     swapped: Ints | None = field(default=None, repr=False)
     neutral: Ints | None = field(default=None, repr=False)
+    index: Ints | None = field(default=None, repr=False)
 
     def training(self, part: SplitEpisodes, number: int) -> Episodes:
         """The training episodes of the seed of that number, as rows of the texts."""
         seed = self.settings.training_of(number).seed
         drawn = part.training(self.dataset, self.settings, seed)
-        return self.mitigated.rows(drawn, training=True, seed=seed)
+        return self._numbered(self.mitigated.rows(drawn, training=True, seed=seed))
+
+    def reduced(self) -> RunMaterial:
+        """The same without the texts that no episode has, where the episodes draw less often than
+        there are texts.
+        """
+        settings = self.settings
+        drawn = settings.ways * (settings.shots + settings.queries) * settings.episodes.train
+        if drawn * settings.splits * settings.seeds >= len(self.texts):
+            return self
+        versions = (self.swapped, self.neutral)
+        episodes = [
+            each
+            for part in self.parts
+            for each in (
+                self.validation(part),
+                self.test(part),
+                *(self.test(part, rows) for rows in versions if rows is not None),
+                *(self.training(part, number) for number in range(settings.seeds)),
+            )
+        ]
+        used = np.unique(np.concatenate([np.unique(episode_rows(each)) for each in episodes]))
+        index = np.full(len(self.texts), -1)
+        index[used] = np.arange(len(used))
+        return replace(self, texts=tuple(self.texts[row] for row in used.tolist()), index=index)
+
+    def _numbered(self, episodes: Episodes) -> Episodes:
+        """Episodes whose rows are those of `texts`."""
+        if self.index is None:
+            return episodes
+        support, query = (
+            self.index[rows].astype(np.int32) for rows in (episodes.support, episodes.query)
+        )
+        others = episodes.unlabelled
+        unlabelled = None if others is None else self.index[others].astype(np.int32)
+        return replace(episodes, support=support, query=query, unlabelled=unlabelled)
 
     def validation(self, part: SplitEpisodes) -> Episodes:
-        return self.mitigated.rows(part.valid, validation=True)
+        return self._numbered(self.mitigated.rows(part.valid, validation=True))
 
     def test(self, part: SplitEpisodes, versions: Ints | None = None) -> Episodes:
         """The test episodes, with every query in another version where `versions` has its row."""
@@ -433,9 +479,9 @@ class RunMaterial:
             episodes = replace(
                 episodes, support=support, query=drawn.query + self.plain, unlabelled=unlabelled
             )
-        if versions is None:
-            return episodes
-        return replace(episodes, query=versions[drawn.query].astype(np.int32))
+        if versions is not None:
+            episodes = replace(episodes, query=versions[drawn.query].astype(np.int32))
+        return self._numbered(episodes)
 
 
 def draw_parts(
@@ -594,7 +640,7 @@ def run(
     folder : path
         A folder of another run is refused.
     encoder : str, path, (network, tokenizer) or pipeline
-        A model by name or in memory, as for `evenhand.models.load`.
+        A masked or causal model by name or in memory, as for `evenhand.models.load`.
     model : str, CausalModel or Writer, optional
         The causal model of in-context, which has no encoder: by name, in memory, or the address of
         a server that speaks the protocol of OpenAI.
@@ -640,6 +686,9 @@ def run(
         encoding, writer, learner = _open_learner(
             dataset, chosen, encoder, model, device, endpoint, store
         )
+        if encoding is not None:
+            pooling = choose_pooling(chosen.pooling, encoding.subject_kind)
+            chosen = replace(chosen, pooling=pooling)
         leaning = dataset.leaning_by
         drawn = to_json([part.split.to_dict() for part in parts], indent=None)
         identity = {
@@ -722,7 +771,7 @@ class _Work:
     dataset: Dataset
     settings: RunSettings
     parts: tuple[SplitEpisodes, ...]
-    model: MaskedModel | None
+    model: LoadedModel | None
     writer: Writer | None
     cache: str | os.PathLike[str] | None
     workers: int
@@ -773,12 +822,14 @@ class _Work:
     @cached_property
     def _material(self) -> RunMaterial:
         self._report("rewriting", 0, 1)
-        return prepare(
+        material = prepare(
             self.dataset, self.settings, self.parts, workers=self.workers, store=self.store
         )
+        whole = self.settings.in_context or self.store is not None
+        return material if whole else material.reduced()
 
     def _train(self, part: SplitEpisodes, number: int, folder: Path) -> Classifier:
-        from evenhand.fewshot.training import evaluate, train
+        from evenhand.fewshot.training import choose, evaluate, train
 
         material, source = self._material, self._source
         settings = self.settings.training_of(number)
@@ -787,14 +838,31 @@ class _Work:
         def report(step: str, done: int, total: int, text: str) -> None:
             self._report(prefix + step, done, total, text)
 
-        trained = train(
-            settings,
-            source,
-            material.training(part, number),
-            material.validation(part),
-            folder,
-            progress=report,
-        )
+        drawn = material.training(part, number), material.validation(part)
+        if not self.settings.rates:
+            trained = train(settings, source, *drawn, folder, progress=report)
+        else:
+            searched = {
+                rate: train(
+                    settings.with_rate(rate),
+                    source,
+                    *drawn,
+                    folder / f"rate-{rate:g}",
+                    progress=report,
+                )
+                for rate in self.settings.rates
+            }
+            trained = choose(list(searched.values()))
+            trained.save(folder)
+            tables = {
+                CURVE: [asdict(point) for point in trained.points],
+                RATES: [
+                    {"learning_rate": rate, "validation_accuracy": each.best.validation_accuracy}
+                    for rate, each in searched.items()
+                ],
+            }
+            for name, rows in tables.items():
+                self.place.save_table(rows, str(folder.relative_to(self.place.path) / name))
 
         def answer(versions: Ints | None = None) -> NDArray[np.float32]:
             return evaluate(trained, source, material.test(part, versions)).log_probs
@@ -890,9 +958,9 @@ def _open_learner(
     device: str,
     endpoint: EndpointSettings | None,
     store: FeatureStore | None,
-) -> tuple[MaskedModel | None, Writer | None, dict[str, dict[str, Any]]]:
+) -> tuple[LoadedModel | None, Writer | None, dict[str, dict[str, Any]]]:
     """The encoder, or the writer of in-context, and what is recorded of it."""
-    from evenhand.models.masked import load
+    from evenhand.fewshot.encoders import check_frozen, load_encoder
 
     if model is not None:
         writer = open_writer(model, device, endpoint)
@@ -904,7 +972,9 @@ def _open_learner(
             **writer.about,
         }
         return None, writer, {"model": about}
-    loaded = load(encoder, device=device, head=False) if store is None else store.model
+    loaded = load_encoder(encoder, device=device) if store is None else store.model
+    if not settings.finetune:
+        check_frozen(loaded)
     _check_network(settings, loaded.dim)
     about = {
         "source": _name_source(encoder if store is None else store.encoder, loaded.name),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from evenhand.errors import InputError, UnknownNameError, parameter
 from evenhand.fewshot.networks import CHOICES, IN_CONTEXT
@@ -15,7 +15,7 @@ from evenhand.instruments import Option, check_options, documented, option, opti
 StepProgress: TypeAlias = Callable[[str, int, int, str], None]
 """Called with the name of the step, the amount done, the total, and a text."""
 
-Pooling: TypeAlias = Literal["mean", "cls"]
+Pooling: TypeAlias = Literal["mean", "cls", "last"]
 """How the states of a text's tokens become its features."""
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
@@ -32,6 +32,25 @@ LIMIT, ORDERS = 128, 2
 """
 MOST_TRAININGS = 1000
 """Splits, and seeds of each."""
+
+
+def choose_pooling(pooling: str | None, kind: str) -> Pooling:
+    """The pooling of a kind of model, where None is given its own; what it does not have is an
+    error.
+
+    >>> choose_pooling(None, "masked"), choose_pooling(None, "causal")
+    ('mean', 'last')
+    """
+    if pooling is None:
+        return "last" if kind == "causal" else "mean"
+    if pooling not in POOLINGS:
+        raise UnknownNameError("pooling", pooling, POOLINGS)
+    if pooling == "cls" and kind == "causal":
+        raise InputError(
+            "pooling: expected last or mean for a causal model, whose first token has read "
+            "nothing of the text, got cls"
+        )
+    return cast(Pooling, pooling)
 
 
 def half_of_each_gender(name: str, number: int) -> int:
@@ -183,6 +202,15 @@ class TrainingSettings:
         if "projection" in self.options:
             raise InputError("options: expected those of the network alone, got 'projection'")
 
+    def with_rate(self, rate: float) -> TrainingSettings:
+        """The same with another learning rate, and that of the encoder in proportion.
+
+        >>> TrainingSettings().with_rate(1e-3).encoder_learning_rate
+        0.0002
+        """
+        encoder = self.encoder_learning_rate * rate / self.learning_rate
+        return replace(self, learning_rate=rate, encoder_learning_rate=encoder)
+
     @property
     def trains_through_adaptation(self) -> bool:
         """Whether the inner steps are part of the training, as in MAML."""
@@ -281,7 +309,11 @@ class RunSettings:
         flag="--finetune/--frozen",
         help="Train the encoder too; or leave it as it is, its features cached on disk.",
     )
-    pooling: Pooling = option("mean", help="How a text's tokens become its features.")
+    pooling: Pooling | None = option(
+        None,
+        help="How a text's tokens become its features: their mean, the first or the last of them; "
+        "by default the mean, of a causal model the last.",
+    )
     limit: int | None = option(
         None,
         minimum=3,
@@ -316,6 +348,12 @@ class RunSettings:
         help="Trainings of each split, with the seeds seed, seed + 1, …; of in-context orders of "
         f"the examples. By default 1, of in-context {ORDERS}.",
     )
+    learning_rates: str | None = option(
+        None,
+        metavar="RATE,RATE",
+        help="Train with each of these learning rates, the encoder's in proportion, and test the "
+        "network that is best on the validation classes.",
+    )
     split_seed: int = option(
         0,
         minimum=0,
@@ -336,6 +374,11 @@ class RunSettings:
                 f"{parameter('mitigate')}: expected all with parity, which changes the answers to "
                 f"test queries and no training, got {self.mitigate}"
             )
+        if len(self.rates) != len(set(self.rates)) or not all(0 < r < math.inf for r in self.rates):
+            raise InputError(
+                "learning_rates: expected different numbers above 0 such as 1e-3,3e-4, got "
+                f"'{self.learning_rates}'"
+            )
         if self.in_context:
             self._check_in_context()
         soft = self.training.network == SOFT
@@ -354,6 +397,7 @@ class RunSettings:
             "options": dict(training.options),
             "adapt": training.adapt,
             "finetune": self.finetune,
+            "learning_rates": self.learning_rates,
         }.items():
             if given:
                 raise InputError(
@@ -361,7 +405,18 @@ class RunSettings:
                 )
         alone = TrainingSettings(network=IN_CONTEXT, seed=training.seed)
         object.__setattr__(self, "training", alone)
+        object.__setattr__(self, "pooling", self.pooling or "mean")
         object.__setattr__(self, "limit", self.limit or LIMIT)
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The learning rates to choose from; none where there is no choice."""
+        if self.learning_rates is None:
+            return ()
+        try:
+            return tuple(map(float, self.learning_rates.split(",")))
+        except ValueError:
+            return (math.nan,)
 
     @property
     def in_context(self) -> bool:
@@ -399,6 +454,8 @@ class RunSettings:
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         if not self.in_context:
             del own["label_by"]
+        if self.learning_rates is None:
+            del own["learning_rates"]
         return {
             **own,
             "training": self.training.to_dict(),
@@ -423,6 +480,12 @@ class DataSettings:
         help="Labelled texts: simulated (parameters after a colon, as "
         "simulated:leak=0.8,per_class=300), a CSV, TSV, JSONL or Parquet file (compressed too), or "
         "hf:NAME.",
+    )
+    test_data: str | None = option(
+        None,
+        metavar="SRC",
+        help="Test on all classes of these texts, read as --data is, whose classes are then to "
+        "train and to validate on alone.",
     )
     text: str | None = option(
         None, metavar="COLUMN", help="Column of the text, if not text, sentence or hard_text."
@@ -480,7 +543,10 @@ class SharedSettings:
     """Settings that runs share besides their data: the encoder, the division of classes."""
 
     encoder: str = option(
-        "mini", metavar="SRC", help="The encoder: mini, the path of a folder, or hf:NAME."
+        "mini",
+        metavar="SRC",
+        help="The encoder: mini, tiny-causal, the path of a folder or of a GGUF file, hf:NAME, or "
+        "bilstm, a Bi-LSTM over the embedded GloVe that learns with --finetune.",
     )
     model: str | None = option(
         None,

@@ -86,7 +86,8 @@ def make_splits(
         The number of splits, drawn with the seeds `seed`, `seed` + 1, …
     seed : int
     shares : sequence of float
-        The shares of the classes to train, validate and test on.
+        The shares of the classes to train, validate and test on. Where the data set says which
+        classes are tested, the others are divided as the first two.
     sizes : sequence of int, optional
         The exact numbers of classes instead.
     both_leanings : bool
@@ -112,20 +113,24 @@ def make_splits(
         raise InputError(f"n: expected at least one split, got {n}")
     if seed < 0:
         raise InputError(f"seed: expected a whole number from 0 up, got {seed}")
-    counts = _sizes(len(dataset.classes), shares, sizes)
+    counts = _counts(dataset, dataset.classes, shares, sizes)
     leaning = np.array(dataset.leaning)
-    female, male = (np.flatnonzero(leaning == side) for side in ("female", "male"))
-    rest = np.flatnonzero((leaning != "female") & (leaning != "male"))
+    drawn = ~np.isin(dataset.classes, dataset.tested)
+    if dataset.tested:
+        counts.pop()
+    female, male = (np.flatnonzero(drawn & (leaning == side)) for side in ("female", "male"))
+    rest = np.flatnonzero(drawn & (leaning != "female") & (leaning != "male"))
     if both_leanings and len(female) + len(male):
         _check_leanings(dataset, {"female": female, "male": male}, counts)
-        women = _apportion(len(female), counts, [1] * 3, [count - 1 for count in counts])
+        least = [1] * len(counts)
+        women = _apportion(len(female), counts, least, [count - 1 for count in counts])
         room = [count - taken for count, taken in zip(counts, women, strict=True)]
-        men = _apportion(len(male), counts, [1] * 3, room)
+        men = _apportion(len(male), counts, least, room)
         others = [free - taken for free, taken in zip(room, men, strict=True)]
         strata = [(female, women), (male, men), (rest, others)]
     else:
-        strata = [(np.arange(len(leaning)), counts)]
-    return tuple(_deal(dataset.classes, strata, seed + number) for number in range(n))
+        strata = [(np.flatnonzero(drawn), counts)]
+    return tuple(_deal(dataset, strata, seed + number) for number in range(n))
 
 
 USUAL = 5
@@ -214,7 +219,10 @@ def fit_to_data(
         if len(large) < 3:
             continue
         subset = dataset if len(large) == len(dataset.classes) else dataset.subset(large)
-        counts = _sizes(len(large), shares, None)
+        try:
+            counts = _counts(dataset, large, shares, None)
+        except SmallDataError:
+            continue
         rank = (min(ways or USUAL, *counts), min(len(large), 3 * USUAL), usual)
         if min(counts) >= (ways or 2) and (best is None or rank > best[0]):
             best = rank, *chosen, subset, counts
@@ -229,9 +237,14 @@ def fit_to_data(
         )
     _, own_shots, own_queries, subset, counts = best
     if both_leanings is None:
-        sides = [subset.leaning.count("female"), subset.leaning.count("male")]
-        both_leanings = not any(sides) or (min(sides) >= len(PARTS) and min(counts) >= 2)
-    few_tested = counts[2] < USUAL and not ways
+        drawn = [
+            side
+            for name, side in zip(subset.classes, subset.leaning, strict=True)
+            if name not in subset.tested
+        ]
+        sides, least = [drawn.count("female"), drawn.count("male")], 2 if subset.tested else 3
+        both_leanings = not any(sides) or (min(sides) >= least and min(counts[:least]) >= 2)
+    few_tested = counts[2] < USUAL and not ways and not subset.tested
     shape = {
         "ways": ways or min(USUAL, *counts),
         "shots": own_shots,
@@ -288,6 +301,22 @@ def read_splits(folder: str | os.PathLike[str]) -> tuple[Split, ...]:
     return tuple(splits)
 
 
+def _counts(
+    dataset: Dataset, classes: Sequence[str], shares: Sequence[float], sizes: Sequence[int] | None
+) -> list[int]:
+    """How many of the classes are to train, to validate and to test on."""
+    tested = sum(name in dataset.tested for name in classes)
+    if not dataset.tested or sizes is not None:
+        return _sizes(len(classes), shares, sizes)
+    others = len(classes) - tested
+    if others < 2 or not tested:
+        raise SmallDataError(
+            f"{dataset.name}: expected two classes or more to train and to validate on and one or "
+            f"more to test on, got {others} and {tested}"
+        )
+    return [*_apportion(others, shares[:2], [1] * 2, [others] * 2), tested]
+
+
 def _sizes(total: int, shares: Sequence[float], sizes: Sequence[int] | None) -> list[int]:
     if sizes is not None:
         if len(sizes) != 3 or min(sizes) < 1 or sum(sizes) != total:
@@ -322,10 +351,11 @@ def _apportion(
 def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Sequence[int]) -> None:
     waived = parameter("both_leanings", python="both_leanings=False", option="--any-leaning")
     for side, indices in strata.items():
-        if len(indices) < len(PARTS):
+        if len(indices) < len(counts):
             names = ", ".join(f"'{dataset.classes[index]}'" for index in indices)
+            least = "three" if len(counts) == len(PARTS) else "two"
             raise SmallDataError(
-                f"{dataset.name}: expected at least three classes that lean {side}, one for each "
+                f"{dataset.name}: expected at least {least} classes that lean {side}, one for each "
                 f"part, got {len(indices)}{': ' + names if names else ''} "
                 f"(not needed with {waived}; more classes lean by {parameter('leaning')} point or "
                 "share)"
@@ -338,14 +368,14 @@ def _check_leanings(dataset: Dataset, strata: Mapping[str, Indices], counts: Seq
         )
 
 
-def _deal(
-    classes: Sequence[str], strata: Sequence[tuple[Indices, Sequence[int]]], seed: int
-) -> Split:
+def _deal(dataset: Dataset, strata: Sequence[tuple[Indices, Sequence[int]]], seed: int) -> Split:
     """Deal the classes of each stratum to the parts at random, the given number to each."""
     generator = np.random.Generator(np.random.PCG64([seed, PURPOSE]))
-    parts: list[list[str]] = [[] for _ in PARTS]
+    parts: list[list[str]] = [[] for _ in strata[0][1]]
     for indices, numbers in strata:
         drawn = generator.permutation(indices).tolist()
         for part, number in zip(parts, numbers, strict=True):
-            part.extend(classes[drawn.pop()] for _ in range(number))
+            part.extend(dataset.classes[drawn.pop()] for _ in range(number))
+    if dataset.tested:
+        parts.append(list(dataset.tested))
     return Split(*(tuple(sorted(part)) for part in parts), seed=seed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -74,8 +74,8 @@ class Source(Protocol):
     def weights(self) -> dict[str, nn.Parameter]:
         """Its learned weights by name."""
 
-    def reset(self) -> None:
-        """Restore the initial weights."""
+    def reset(self, seed: int = 0) -> None:
+        """Restore the initial weights, or draw them where they are random."""
 
     def points(
         self,
@@ -137,7 +137,7 @@ class FeatureTable:
             return self.features, rows
         return self._select(distinct), index.reshape(rows.shape)
 
-    def reset(self) -> None:
+    def reset(self, seed: int = 0) -> None:
         """Nothing is learned."""
 
     def _select(self, rows: NDArray[Any]) -> Tensor:
@@ -320,6 +320,11 @@ class TrainedNetwork:
         )
 
 
+def choose(trained: Sequence[TrainedNetwork]) -> TrainedNetwork:
+    """The network of the best accuracy on the validation classes, the first of equal ones."""
+    return max(trained, key=lambda each: each.best.validation_accuracy)
+
+
 def make_network(settings: TrainingSettings, dim: int, *, tuned: bool) -> FewShotNetwork:
     """The network of the settings before any training."""
     projection = settings.projection_width(dim, tuned=tuned)
@@ -437,7 +442,7 @@ class _Training(Loop):
         self.identity, self.progress = dict(identity), progress
         self.network = make_network(settings, source.dim, tuned=bool(source.weights()))
         self.network.to(source.device)
-        source.reset()
+        source.reset(settings.seed)
         weights: dict[str, nn.Parameter] = {
             **{f"network.{name}": weight for name, weight in self.network.named_parameters()},
             **{f"encoder.{name}": weight for name, weight in source.weights().items()},

@@ -25,6 +25,7 @@ from evenhand.fewshot.settings import (
     RunSettings,
     SharedSettings,
     TrainingSettings,
+    choose_pooling,
     parse_shares,
     run_options,
     run_settings,
@@ -40,6 +41,8 @@ from evenhand.grid.files import (
 from evenhand.grid.measures import option_fields
 from evenhand.grid.task import Task
 from evenhand.instruments import options_of
+from evenhand.models.loading import kind_of
+from evenhand.models.sources import CAUSAL
 from evenhand.results import Comparison, Measurement
 
 if TYPE_CHECKING:
@@ -149,7 +152,9 @@ class _Fewshot(Task[CellSettings]):
             if name not in options(training.network):
                 known = [each for each in options(training.network) if each != "projection"]
                 raise UnknownNameError(f"option of {training.network}", name, known)
-        check_model("encoder", settings.shared.encoder)
+        encoder = settings.shared.encoder
+        if not (encoder in CAUSAL or encoder.endswith(".gguf")):
+            check_model("encoder", encoder)
         _check_parts(settings)
 
     def identity(self, settings: CellSettings) -> dict[str, Any]:
@@ -160,6 +165,8 @@ class _Fewshot(Task[CellSettings]):
                 del run[name]
         if not run["training"]["adapt"]:
             del run["training"]["adapt"], run["training"]["adapt_rate"]
+        if run["pooling"] is None:
+            run["pooling"] = choose_pooling(None, kind_of(settings.shared.encoder))
         return {
             "run": run,
             "data": _dataset(settings).digest,
@@ -180,7 +187,7 @@ class _Fewshot(Task[CellSettings]):
         task = f"{run.ways:03} {run.shots:03} {run.training.seed:010}"
         shared = settings.shared
         model = shared.model if run.in_context else shared.encoder
-        names = (settings.source.data, str(model), run.pooling, str(run.limit))
+        names = (settings.source.data, str(model), str(run.pooling), str(run.limit))
         return " ".join([*names, "+".join(words), run.mitigate if words else "", task])
 
     def compute(self, settings: CellSettings, workspace: Workspace) -> dict[str, Any]:
@@ -294,7 +301,7 @@ def _open_store(
     dataset: Dataset,
     encoder: str,
     content: str,  # noqa: ARG001
-    pooling: str,
+    pooling: str | None,
     limit: int | None,
     folder: Path,
     device: str,
@@ -322,7 +329,12 @@ def _model_identity(settings: CellSettings) -> dict[str, str]:
     shared = settings.shared
     if settings.run.in_context:
         return {"model": causal_digest(str(shared.model))}
-    return {"encoder": model_digest(shared.encoder, head=False)}
+    return {"encoder": _encoder_digest(shared.encoder)}
+
+
+def _encoder_digest(source: str) -> str:
+    causal = kind_of(source) == "causal"
+    return causal_digest(source) if causal else model_digest(source, head=False)
 
 
 def _open_model(settings: CellSettings, workspace: Workspace) -> Writer:
@@ -343,7 +355,7 @@ def _store(settings: CellSettings, dataset: Dataset, workspace: Workspace) -> Fe
     store = _open_store(
         dataset,
         encoder,
-        "" if run.in_context else model_digest(encoder, head=False),
+        "" if run.in_context else _encoder_digest(encoder),
         run.pooling,
         run.limit,
         workspace.cache / "fewshot",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from evenhand.errors import FileError, InputError
@@ -83,6 +83,7 @@ class LoadedModel:
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
     maps: LayerMaps | None = field(default=None, repr=False)
     """Affine maps of the states after some layers; see `with_maps`."""
+    subject_kind: ClassVar[str]
 
     def __post_init__(self) -> None:
         if not isinstance(self.networks, Networks):
@@ -114,6 +115,16 @@ class LoadedModel:
     def dtype(self) -> torch.dtype:
         dtype: torch.dtype = self.core.dtype
         return dtype
+
+    @property
+    def longest(self) -> int:
+        """The maximum number of tokens of an input, special ones included."""
+        raise NotImplementedError
+
+    @property
+    def before(self) -> tuple[int, ...] | None:
+        """The tokens that are put before a text; None where the tokenizer adds special tokens."""
+        return None
 
     @property
     def dim(self) -> int:

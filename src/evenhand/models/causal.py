@@ -125,6 +125,10 @@ class CausalModel(LoadedModel):
         choices = (between, tokenizer.bos_token_id, tokenizer.eos_token_id)
         return next((token for token in choices if token is not None), None)
 
+    @property
+    def before(self) -> tuple[int, ...]:
+        return () if self.begin is None else (self.begin,)
+
     def tensors(self) -> Tensors:
         weights = dict(self.core.state_dict())
         if self.settings.get("tie_word_embeddings"):

@@ -35,7 +35,7 @@ from evenhand.text.corpus.compression import SURROGATE
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from evenhand.models.masked import MaskedModel
+    from evenhand.models.base import LoadedModel
 
 TOKENS = {"cpu": 4096, "cuda": 131_072}
 """Tokens that go through a frozen model at once, on a CPU as many as fit its caches."""
@@ -58,14 +58,14 @@ StepProgress: TypeAlias = Callable[[str, int, int, str], None]
 class TokenRows:
     """Texts as rows of token ids, at most `limit` tokens each, and how they are pooled.
 
-    Special tokens are not pooled unless `special`, but for the first token by `cls`. The pooler of
-    a model is not used: a masked language model has none, and what a library puts there instead is
-    random.
+    Special tokens are not pooled unless `special`, but for the first token by `cls`; nor is the
+    token before a text that a causal model reads. The pooler of a model is not used: a masked
+    language model has none, and what a library puts there instead is random.
     """
 
     def __init__(
         self,
-        model: MaskedModel,
+        model: LoadedModel,
         texts: Sequence[str],
         *,
         pooling: str,
@@ -80,39 +80,49 @@ class TokenRows:
             raise InputError(f"limit: expected 3 to {model.longest} tokens, got {limit}")
         self.limit = model.longest if limit is None else limit
         tokenizer = model.tokenizer
-        coded = self._tokenize(tokenizer, [SURROGATE.sub("\ufffd", text) for text in texts])
+        clean = [SURROGATE.sub("\ufffd", text) for text in texts]
+        coded = self._tokenize(tokenizer, clean, model.before)
         self.lengths: Indices = np.array([len(row) for row in coded], dtype=np.int64)
         self.starts: Indices = np.cumsum(self.lengths) - self.lengths
         self.tokens: Indices = np.fromiter(
             chain.from_iterable(coded), dtype=np.int64, count=int(self.lengths.sum())
         )
         own = [i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id]
-        self.pooled = self._find_pooled([] if special else own)
+        own = [] if special or model.before is not None else own
+        self.pooled = self._find_pooled(own, len(model.before or ()))
         self._padding = int(tokenizer.pad_token_id or 0)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def _tokenize(self, tokenizer: Any, texts: list[str]) -> list[list[int]]:
-        """The ids of each text; in one call, so that all cores take part."""
+    def _tokenize(
+        self, tokenizer: Any, texts: list[str], before: tuple[int, ...] | None
+    ) -> list[list[int]]:
+        """The ids of each text; in one call, so that all cores take part.
+
+        A text without a token is an unknown one.
+        """
         if not texts:
             return []
         backend = tokenizer.backend_tokenizer
         side = getattr(tokenizer, "truncation_side", "right")
-        backend.enable_truncation(self.limit, direction=side)
+        first, unknown = list(before or ()), tokenizer.unk_token_id or 0
+        backend.enable_truncation(self.limit - len(first), direction=side)
         backend.no_padding()
         encode_batch = getattr(backend, "encode_batch_fast", backend.encode_batch)
-        ids = [coded.ids for coded in encode_batch(texts)]
+        coded = encode_batch(texts, add_special_tokens=before is None)
         backend.no_truncation()
-        return ids
+        return [[*first, *row.ids] or [unknown] for row in coded]
 
-    def _find_pooled(self, special: list[int]) -> NDArray[np.bool_]:
-        """The mask of pooled tokens."""
+    def _find_pooled(self, special: list[int], before: int) -> NDArray[np.bool_]:
+        """The mask of pooled tokens: neither special ones nor so many at the beginning."""
         if self.modes == ("cls",):
             pooled = np.zeros(len(self.tokens), dtype=bool)
             pooled[self.starts] = True
             return pooled
         pooled = ~np.isin(self.tokens, special)
+        for offset in range(before):
+            pooled[self.starts + offset] = False
         if len(self):  # an empty text has only special tokens
             empty = np.add.reduceat(pooled.astype(np.int64), self.starts) == 0
             pooled |= np.repeat(empty, self.lengths)
@@ -313,7 +323,7 @@ def _pool_by(mode: str, tokens: Tensor, owner: Tensor, counts: Tensor) -> Tensor
 
 
 def encode_texts(
-    model: MaskedModel,
+    model: LoadedModel,
     texts: Sequence[str],
     *,
     pooling: str = "mean",
@@ -326,7 +336,7 @@ def encode_texts(
 
     Parameters
     ----------
-    model : MaskedModel
+    model : LoadedModel
     texts : sequence of str
     pooling : str
         One of `POOLINGS`, or several joined by +.
@@ -365,7 +375,7 @@ def encode_texts(
 
 
 def _encode_rows(
-    model: MaskedModel,
+    model: LoadedModel,
     rows: TokenRows,
     *,
     skip: Callable[[Indices], bool] = lambda batch: False,  # noqa: ARG005
@@ -407,7 +417,7 @@ def _encode_rows(
 def _encode_missing(
     stored: Cache,
     keys: Sequence[bytes],
-    model: MaskedModel,
+    model: LoadedModel,
     texts: Sequence[str],
     tokenize: Callable[[Sequence[str]], TokenRows],
     progress: StepProgress | None,

@@ -220,9 +220,9 @@ def _from_memory(source: object, int8: bool, head: bool) -> MaskedModel:
     return model
 
 
-def load_to_train(source: ModelSource, device: str = "auto", *, head: bool = True) -> MaskedModel:
+def load_to_train(source: ModelSource, device: str = "auto") -> MaskedModel:
     """A model whose weights may be changed: those of a model in memory are copied."""
-    model = load(source, device=device, head=head)
+    model = load(source, device=device)
     return model if is_path(source) else replace(model, networks=model.networks.copy())
 
 
