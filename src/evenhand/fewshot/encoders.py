@@ -29,7 +29,7 @@ from transformers import PreTrainedModel
 from evenhand.arguments import checked
 from evenhand.errors import InputError, UnknownNameError, parameter
 from evenhand.fewshot import bilstm
-from evenhand.fewshot.settings import StepProgress, choose_pooling
+from evenhand.fewshot.settings import StepProgress, check_pooling
 from evenhand.models.base import LoadedModel
 from evenhand.models.causal import load as load_causal
 from evenhand.models.encoding import (
@@ -89,7 +89,7 @@ def encode(
     source: ModelSource,
     texts: Sequence[str],
     *,
-    pooling: str | None = None,
+    pooling: str = "mean",
     limit: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     device: str = "auto",
@@ -102,9 +102,8 @@ def encode(
     source : str, path, MaskedModel or CausalModel
         A model, or its name, folder or GGUF file.
     texts : sequence of str
-    pooling : {"mean", "cls", "last"}, optional
-        The mean over a text's tokens, the first or the last token; by default the mean, of a causal
-        model the last, which alone has read all of the text.
+    pooling : {"mean", "cls", "last"}
+        The mean over a text's tokens, the first or the last token.
     limit : int, optional
         The longest text in tokens; by default that of the model.
     cache : path, optional
@@ -126,7 +125,7 @@ def encode(
     """
     model = load_encoder(source, device=device)
     check_frozen(model)
-    pooling = choose_pooling(pooling, model.subject_kind)
+    check_pooling(pooling, model.subject_kind)
     return encode_texts(model, texts, pooling=pooling, limit=limit, cache=cache, progress=progress)
 
 
@@ -160,7 +159,7 @@ class TunedEncoder:
         source: ModelSource,
         texts: Sequence[str],
         *,
-        pooling: str | None = None,
+        pooling: str = "mean",
         limit: int | None = None,
         device: str = "auto",
         dtype: str = "auto",
@@ -170,7 +169,7 @@ class TunedEncoder:
         model = load_encoder(source, device=device)
         if not is_path(source):  # the weights of a model in memory are copied
             model = replace(model, networks=model.networks.copy())
-        pooling = choose_pooling(pooling, model.subject_kind)
+        check_pooling(pooling, model.subject_kind)
         if model.network.dtype != torch.float32 or getattr(model, "int8", None) is not None:
             raise InputError("a tuned encoder: expected a model in float32, to learn its weights")
         self.model = model

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from evenhand.fewshot.baseline import predict_baseline, word_vectors
 from evenhand.fewshot.data import Dataset
 from evenhand.fewshot.mitigation import Mitigated, neutralize, pool_texts, swap_gender
-from evenhand.fewshot.settings import TextMitigation, choose_pooling
+from evenhand.fewshot.settings import TextMitigation
 from evenhand.files import own_entries, replace_file, versions
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class FeatureStore:
         encoder: str | os.PathLike[str],
         folder: str | os.PathLike[str],
         *,
-        pooling: str | None = None,
+        pooling: str = "mean",
         limit: int | None = None,
         device: str = "auto",
     ) -> None:
@@ -120,20 +120,18 @@ class FeatureStore:
         """The features of all texts in one of `VERSIONS`, (texts, dim)."""
         from evenhand.fewshot.encoders import encode
 
-        pooling = choose_pooling(self.pooling, self.model.subject_kind)
-
         def compute(path: Path) -> NDArray[np.float32]:
             # batches are stored as they come, so that a kill costs little
             return encode(
                 self.model,
                 self.texts(version),
-                pooling=pooling,
+                pooling=self.pooling,
                 limit=self.limit,
                 cache=path.with_suffix(".parts"),
                 progress=progress,
             )
 
-        key = _key(self._key(version), self.model.fingerprint, pooling, self.limit)
+        key = _key(self._key(version), self.model.fingerprint, self.pooling, self.limit)
         return self._stored("features", key, compute)
 
     def _stored(self, kind: str, key: str, compute: Callable[[Path], NDArray[Any]]) -> NDArray[Any]:

@@ -45,7 +45,7 @@ from evenhand.fewshot.metrics.accuracy import Accuracy
 from evenhand.fewshot.metrics.bias import Bias
 from evenhand.fewshot.mitigation import Mitigated, apply, neutralize, read_as, swap_gender
 from evenhand.fewshot.parity import equalize
-from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress, choose_pooling
+from evenhand.fewshot.settings import LIMIT, RunSettings, StepProgress, check_pooling
 from evenhand.fewshot.splits import Split, make_splits, save_splits
 from evenhand.files import (
     document,
@@ -687,8 +687,7 @@ def run(
             dataset, chosen, encoder, model, device, endpoint, store
         )
         if encoding is not None:
-            pooling = choose_pooling(chosen.pooling, encoding.subject_kind)
-            chosen = replace(chosen, pooling=pooling)
+            check_pooling(chosen.pooling, encoding.subject_kind)
         leaning = dataset.leaning_by
         drawn = to_json([part.split.to_dict() for part in parts], indent=None)
         identity = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from evenhand.errors import InputError, UnknownNameError, parameter
 from evenhand.fewshot.networks import CHOICES, IN_CONTEXT
@@ -34,15 +34,8 @@ MOST_TRAININGS = 1000
 """Splits, and seeds of each."""
 
 
-def choose_pooling(pooling: str | None, kind: str) -> Pooling:
-    """The pooling of a kind of model, where None is given its own; what it does not have is an
-    error.
-
-    >>> choose_pooling(None, "masked"), choose_pooling(None, "causal")
-    ('mean', 'last')
-    """
-    if pooling is None:
-        return "last" if kind == "causal" else "mean"
+def check_pooling(pooling: str, kind: str) -> None:
+    """Raise unless a kind of model has this pooling."""
     if pooling not in POOLINGS:
         raise UnknownNameError("pooling", pooling, POOLINGS)
     if pooling == "cls" and kind == "causal":
@@ -50,7 +43,6 @@ def choose_pooling(pooling: str | None, kind: str) -> Pooling:
             "pooling: expected last or mean for a causal model, whose first token has read "
             "nothing of the text, got cls"
         )
-    return cast(Pooling, pooling)
 
 
 def half_of_each_gender(name: str, number: int) -> int:
@@ -309,10 +301,9 @@ class RunSettings:
         flag="--finetune/--frozen",
         help="Train the encoder too; or leave it as it is, its features cached on disk.",
     )
-    pooling: Pooling | None = option(
-        None,
-        help="How a text's tokens become its features: their mean, the first or the last of them; "
-        "by default the mean, of a causal model the last.",
+    pooling: Pooling = option(
+        "mean",
+        help="How a text's tokens become its features: their mean, the first or the last of them.",
     )
     limit: int | None = option(
         None,
@@ -405,7 +396,6 @@ class RunSettings:
                 )
         alone = TrainingSettings(network=IN_CONTEXT, seed=training.seed)
         object.__setattr__(self, "training", alone)
-        object.__setattr__(self, "pooling", self.pooling or "mean")
         object.__setattr__(self, "limit", self.limit or LIMIT)
 
     @property

@@ -25,7 +25,6 @@ from evenhand.fewshot.settings import (
     RunSettings,
     SharedSettings,
     TrainingSettings,
-    choose_pooling,
     parse_shares,
     run_options,
     run_settings,
@@ -165,8 +164,6 @@ class _Fewshot(Task[CellSettings]):
                 del run[name]
         if not run["training"]["adapt"]:
             del run["training"]["adapt"], run["training"]["adapt_rate"]
-        if run["pooling"] is None:
-            run["pooling"] = choose_pooling(None, kind_of(settings.shared.encoder))
         return {
             "run": run,
             "data": _dataset(settings).digest,
@@ -187,7 +184,7 @@ class _Fewshot(Task[CellSettings]):
         task = f"{run.ways:03} {run.shots:03} {run.training.seed:010}"
         shared = settings.shared
         model = shared.model if run.in_context else shared.encoder
-        names = (settings.source.data, str(model), str(run.pooling), str(run.limit))
+        names = (settings.source.data, str(model), run.pooling, str(run.limit))
         return " ".join([*names, "+".join(words), run.mitigate if words else "", task])
 
     def compute(self, settings: CellSettings, workspace: Workspace) -> dict[str, Any]:
@@ -301,7 +298,7 @@ def _open_store(
     dataset: Dataset,
     encoder: str,
     content: str,  # noqa: ARG001
-    pooling: str | None,
+    pooling: str,
     limit: int | None,
     folder: Path,
     device: str,
