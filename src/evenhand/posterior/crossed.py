@@ -830,13 +830,14 @@ def sample_scales(
             warm_up=warm_up,
             jump=marginal.jump,
         )
+        scales = marginal.to_scales(points)
         if attempt == attempts - 1 or length < MIN_LENGTH:
             break
-        ratio, bulk, tail = diagnose(points)
+        ratio, bulk, tail = diagnose(scales)
         if ratio.max() <= 1.01 and min(bulk.min(), tail.min()) >= min_size:
             break
         start, thin = points[:, -1], 2 ** (attempt + 1) * THIN
-    return marginal.to_scales(points)
+    return scales
 
 
 def start_scales(marginal: Marginal, chains: int, rng: np.random.Generator) -> Floats:
