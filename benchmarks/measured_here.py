@@ -149,6 +149,8 @@ def publish(options: argparse.Namespace) -> None:
         (VALUES, values, ("subject", "metric")),
         (CHANGES, changes, ("before", "after", "metric")),
     ):
+        if not new:
+            continue
         path = options.folder / file
         before = read_rows(path) if path.exists() else []
         tables: list[dict[Any, list[Mapping[str, Any]]]] = [{}, {}]
@@ -156,8 +158,7 @@ def publish(options: argparse.Namespace) -> None:
             for row in rows:
                 table.setdefault(tuple(row[name] for name in of), []).append(row)
         merged = list(chain.from_iterable((tables[0] | tables[1]).values()))
-        if merged:
-            save_rows(path, [list(merged[0]), *(row.values() for row in merged)])
+        save_rows(path, [list(merged[0]), *(row.values() for row in merged)])
 
 
 def family_of(path: Path) -> str:

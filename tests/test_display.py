@@ -49,6 +49,8 @@ def results(tmp_path_factory):
     )
     predictions = eh.classifier.read_predictions(pd.DataFrame(DATA), group="group")
     few_shot = measured_runs(2.0).results(measured_runs(0.0))
+    text = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    text.write_text("The clerk reads the books.\n" * 20)
     listed = [
         eh.audit(
             predictions=predictions,
@@ -89,6 +91,7 @@ def results(tmp_path_factory):
         eh.text.swap("She sings."),
         eh.fewshot.read("simulated"),
         eh.vectors.pair_analogies(v, *topic.definitional[0], n=5),
+        eh.vectors.train(text, settings=eh.vectors.TrainSettings(dimensions=4, epochs=1)),
     ]
     return {type(result).__name__: result for result in listed}
 

@@ -172,7 +172,8 @@ def test_a_measure_rises_with_the_dial(name):
 def test_every_measure_by_likelihoods_has_a_world():
     """A new measure of causal models belongs into `WORLDS`.
 
-    `seat` reads vectors, not words, perplexity is no bias, and the worlds of `label_bias` are in
-    its own test.
+    `seat` reads vectors, not words, perplexity is no bias, and the worlds of `label_bias` and of
+    `context` are in their own tests.
     """
-    assert set(instruments("causal")) - {"seat", "perplexity", "label_bias"} == set(WORLDS)
+    elsewhere = {"seat", "perplexity", "label_bias", "context"}
+    assert set(instruments("causal")) - elsewhere == set(WORLDS)

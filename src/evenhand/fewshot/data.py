@@ -485,10 +485,10 @@ def join_domains(training: Dataset, test: Dataset) -> Dataset:
     The classes of the test are new ones: classes of the first with the name of one of them, up to
     case, underscores and a final s, are left out. So are texts of the first that the second has.
 
-    >>> bios = Dataset.of("abc", ["poet", "chef", "judge"], name="bios")
+    >>> bios = Dataset.of("abce", ["poet", "chef", "judge", "judge"], name="bios")
     >>> joined = join_domains(bios, Dataset.of("cdd", ["Chefs"] * 3, name="events"))
     >>> joined.name, joined.classes, joined.tested, dict(joined.left_out)["class of the test"]
-    ('bios, tested on events', ('poet', 'Chefs'), ('Chefs',), 1)
+    ('bios, tested on events', ('judge', 'poet', 'Chefs'), ('Chefs',), 1)
     """
 
     def bare(name: str) -> str:

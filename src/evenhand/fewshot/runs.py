@@ -182,8 +182,8 @@ class FewShotRun(Result):
     saved: tuple[tuple[Classifier, ...], ...] = field(repr=False)
     saved_baseline: tuple[Classifier, ...] = field(repr=False)
     curves: Mapping[str, list[dict[str, float | None]]] = field(repr=False)
-    rates: Mapping[str, list[dict[str, float | None]]] = field(default_factory=dict, repr=False)
     results: RunResults | None = field(default=None, repr=False)
+    rates: Mapping[str, list[dict[str, float | None]]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:

@@ -474,8 +474,8 @@ class DataSettings:
     test_data: str | None = option(
         None,
         metavar="SRC",
-        help="Test on all classes of these texts, read as --data is, whose classes are then to "
-        "train and to validate on alone.",
+        help="Test on all classes of these texts, read as the others are, whose classes are then "
+        "to train and to validate on alone.",
     )
     text: str | None = option(
         None, metavar="COLUMN", help="Column of the text, if not text, sentence or hard_text."
@@ -536,7 +536,7 @@ class SharedSettings:
         "mini",
         metavar="SRC",
         help="The encoder: mini, tiny-causal, the path of a folder or of a GGUF file, hf:NAME, or "
-        "bilstm, a Bi-LSTM over the embedded GloVe that learns with --finetune.",
+        "bilstm, a Bi-LSTM over the embedded GloVe that is trained through the episodes.",
     )
     model: str | None = option(
         None,

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.arguments import checked
-from evenhand.display import Result
+from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, parameter
 from evenhand.files import (
     check_folder,
@@ -110,7 +110,7 @@ class TrainSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TrainedVectors(Result):
+class TrainedVectors(Shown):
     """Trained vectors, most frequent word first, and the corpus that they were trained on."""
 
     vectors: Vectors
