@@ -42,10 +42,10 @@ from evenhand.cache import Cache
 from evenhand.files import save_json
 from evenhand.models import load
 from evenhand.models.finetuning.text import counterfactual_key
-from evenhand.models.finetuning.training import FinetuneSettings, finetune
+from evenhand.models.finetuning.training import finetune
 from evenhand.models.generation.search import generate
 from evenhand.statistics.intervals import crossed_mean, t_mean
-from generate_controls import EVALUATION, HELD_OUT, OUTCOMES, SEARCH, Row, as_row, measure
+from generate_controls import OUTCOMES, SEARCH, Row, as_row, measure, training_settings
 
 ARMS = ("adversarial", "once", "random", "seeds")
 
@@ -91,20 +91,7 @@ def train_round(options: argparse.Namespace, texts: Row, arm: str, seed: int, nu
         own = texts["seeds"] if arm == "seeds" else edited(by, texts["seeds"], arm, options)
         save_json(chosen, {"sentences": own})
     sentences = json.loads(chosen.read_text(encoding="utf-8"))["sentences"]
-    settings = FinetuneSettings(
-        max_tokens=options.tokens,
-        epochs=1000,
-        batch=2,
-        learning_rate=5e-5,
-        evaluations=options.evaluations,
-        patience=options.evaluations,
-        held_out=HELD_OUT,
-        evaluation=EVALUATION,
-        rewrite="substitute",
-        dtype="float32",
-        stop="loss",
-        seed=100 * seed + number,
-    )
+    settings = training_settings(options, "loss", 100 * seed + number)
     given = {"sentences": texts["measured"], "device": options.device}
     result = finetune(source, sentences, settings, folder / "tuned", **given)
     model = load(folder / "tuned" / "model", device=options.device)

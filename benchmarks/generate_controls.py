@@ -214,14 +214,9 @@ def prepare(options: argparse.Namespace) -> Row:
     return texts
 
 
-def train(options: argparse.Namespace, texts: Row, arm: str, seed: int, stop: str) -> Row:
-    """One run: fine-tune on the sentences of an arm, then measure; a finished one is read again."""
-    folder = options.out / "runs" / f"{arm}-{seed}-{stop}"
-    path = folder / "measured.json"
-    if path.is_file():
-        row: Row = json.loads(path.read_text(encoding="utf-8"))
-        return row
-    settings = FinetuneSettings(
+def training_settings(options: argparse.Namespace, stop: str, seed: int) -> FinetuneSettings:
+    """The settings of every training."""
+    return FinetuneSettings(
         max_tokens=options.tokens,
         epochs=1000,
         batch=2,
@@ -235,6 +230,16 @@ def train(options: argparse.Namespace, texts: Row, arm: str, seed: int, stop: st
         stop=stop,
         seed=seed,
     )
+
+
+def train(options: argparse.Namespace, texts: Row, arm: str, seed: int, stop: str) -> Row:
+    """One run: fine-tune on the sentences of an arm, then measure; a finished one is read again."""
+    folder = options.out / "runs" / f"{arm}-{seed}-{stop}"
+    path = folder / "measured.json"
+    if path.is_file():
+        row: Row = json.loads(path.read_text(encoding="utf-8"))
+        return row
+    settings = training_settings(options, stop, seed)
     folder.parent.mkdir(exist_ok=True)
     given: Row = {"sentences": texts["measured"], "device": options.device}
     if stop == "ideal":

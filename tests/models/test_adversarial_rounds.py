@@ -29,8 +29,8 @@ def test_each_round_is_generated_by_the_model_of_the_round_before(tmp_path, monk
         return [text.replace("there", "here") for text in given]
 
     monkeypatch.setattr(study, "edited", edited)
-    monkeypatch.setattr(study, "HELD_OUT", 0.2)
-    monkeypatch.setattr(study, "EVALUATION", 0.2)
+    monkeypatch.setattr("generate_controls.HELD_OUT", 0.2)
+    monkeypatch.setattr("generate_controls.EVALUATION", 0.2)
     small = [
         "--rounds",
         "2",

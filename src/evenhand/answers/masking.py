@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from evenhand.answers.table import INTERSECTION, Answers
+from evenhand.answers.table import Answers
 from evenhand.lexicon.gendered import sex_indicators
 from evenhand.lexicon.pronouns import PRONOUNS
 from evenhand.text.people import find_people
+from evenhand.text.tables import INTERSECTION
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 MOST = 8

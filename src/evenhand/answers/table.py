@@ -18,7 +18,7 @@ from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError, parameter
 from evenhand.files import parse_number, plain, public_name, to_json
 from evenhand.statistics.intervals import Floats
-from evenhand.text.tables import Source, open_table
+from evenhand.text.tables import Source, open_table, with_intersection
 
 __all__ = ["Answers", "read_answers"]
 
@@ -33,7 +33,6 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "sample": ("sample", "epoch"),
 }
 """The names by which a column is recognised, the first of them that there is."""
-INTERSECTION = " × "
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,11 +103,7 @@ class Answers(Shown):
     @cached_property
     def columns(self) -> Mapping[str, tuple[str | None, ...]]:
         """The groups of every column and, of several columns, of their intersection."""
-        if len(self.groups) < 2:
-            return self.groups
-        rows = zip(*self.groups.values(), strict=True)
-        joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
-        return {**self.groups, INTERSECTION.join(self.groups): joined}
+        return with_intersection(self.groups)
 
     @property
     def counts(self) -> Mapping[Outcome, int]:

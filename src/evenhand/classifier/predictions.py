@@ -19,7 +19,7 @@ from evenhand.display import Shown
 from evenhand.errors import FileError, InputError, UnknownNameError, parameter, require_models
 from evenhand.files import parse_json, parse_number, plain, to_json
 from evenhand.statistics.intervals import Floats
-from evenhand.text.tables import InputTable, Source, open_table
+from evenhand.text.tables import InputTable, Source, open_table, with_intersection
 
 T = TypeVar("T")
 Labels: TypeAlias = tuple[str, ...]
@@ -30,7 +30,6 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "version": ("version",),
 }
 """The names by which a column is recognised, the first of them that there is."""
-INTERSECTION = " × "
 BINARY = (("0", "1"), ("no", "yes"), ("false", "true"))
 """Pairs of classes, whatever their case, of which the second is the positive one."""
 
@@ -98,11 +97,7 @@ class Predictions(Shown):
     @cached_property
     def columns(self) -> Mapping[str, tuple[str | None, ...]]:
         """The groups of every column and, of several columns, of their intersection."""
-        if len(self.groups) < 2:
-            return self.groups
-        rows = zip(*self.groups.values(), strict=True)
-        joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
-        return {**self.groups, INTERSECTION.join(self.groups): joined}
+        return with_intersection(self.groups)
 
     @cached_property
     def originals(self) -> Predictions:

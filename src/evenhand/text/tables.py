@@ -31,6 +31,20 @@ Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame"
 
 Cell = str | None
 Row = tuple[Cell, ...]
+INTERSECTION = " × "
+
+
+def with_intersection(groups: Mapping[str, Row]) -> Mapping[str, Row]:
+    """Columns of groups and, where there are several, that of their intersection.
+
+    >>> with_intersection({"race": ("A", "B"), "gender": ("F", None)})["race × gender"]
+    ('A × F', None)
+    """
+    if len(groups) < 2:
+        return groups
+    rows = zip(*groups.values(), strict=True)
+    joined = tuple(None if None in row else INTERSECTION.join(map(str, row)) for row in rows)
+    return {**groups, INTERSECTION.join(groups): joined}
 
 
 @dataclass(frozen=True, slots=True)
